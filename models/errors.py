@@ -1,0 +1,103 @@
+"""The one tree of errors. ``code`` is stable and machine-readable; the message says what to do."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DoctriageError(Exception):
+    """Base of everything doctriage raises on purpose. Exit codes and HTTP statuses are mapped in the edges alone."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+
+class SettingsError(DoctriageError):
+    code = "settings_invalid"
+
+
+class OutputNotWritable(DoctriageError):
+    code = "output_not_writable"
+
+
+class DocumentRejected(DoctriageError):
+    """Intake will not take these bytes. Nothing was read; the batch goes on."""
+
+    code = "document_rejected"
+
+
+class UnsupportedMediaType(DocumentRejected):
+    code = "unsupported_media_type"
+
+
+class EmptyFile(DocumentRejected):
+    code = "empty_file"
+
+
+class DocumentCorrupt(DocumentRejected):
+    code = "document_corrupt"
+
+
+class DocumentEncrypted(DocumentRejected):
+    code = "document_encrypted"
+
+
+class WrongPassword(DocumentEncrypted):
+    code = "wrong_password"
+
+
+class TooManyBytes(DocumentRejected):
+    code = "too_many_bytes"
+
+
+class TooManyPages(DocumentRejected):
+    code = "too_many_pages"
+
+
+class TooManyPixels(DocumentRejected):
+    code = "too_many_pixels"
+
+
+class SourceUnreadable(DocumentRejected):
+    """The file could not be opened: missing, no permission, a directory loop, a device."""
+
+    code = "source_unreadable"
+
+
+class PageFailed(DoctriageError):
+    """One page could not be read; its siblings are."""
+
+    code = "page_failed"
+
+
+class PageNotRendered(PageFailed):
+    code = "page_not_rendered"
+
+
+class PageTimedOut(PageFailed):
+    code = "page_timed_out"
+    retryable = True
+
+
+class WorkerCrashed(PageFailed):
+    code = "worker_crashed"
+    retryable = True
+
+
+class EngineError(PageFailed):
+    """An OCR engine failed on this page."""
+
+    code = "engine_failed"
+    retryable = True
+
+
+class EngineUnavailable(DoctriageError):
+    """An engine, a language or a binary is missing; the message says what to install."""
+
+    code = "engine_unavailable"
+
+
+class AspectRatioTooLarge(DoctriageError):
+    """Qwen's processors refuse images whose sides differ by more than 200 to 1."""
+
+    code = "aspect_ratio_too_large"

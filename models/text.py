@@ -1,0 +1,44 @@
+"""What was read on a page: words, lines and blocks, with boxes and confidences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from models.geometry import Box
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One word in logical order. ``confidence`` is 0 to 1, or None where the reader gives none (a text layer)."""
+
+    text: str
+    box: Box
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of text; ``paragraph_number`` is the reader's own grouping where it has one."""
+
+    text: str
+    box: Box
+    confidence: float | None
+    words: tuple[Word, ...]
+    paragraph_number: int | None = None
+
+
+class BlockKind(StrEnum):
+    PARAGRAPH = "paragraph"
+    HEADING = "heading"
+    LIST_ITEM = "list_item"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Lines that belong together, in reading order. ``heading_level`` is 1 to 6 for headings, else None."""
+
+    kind: BlockKind
+    lines: tuple[Line, ...]
+    box: Box
+    heading_level: int | None = None

@@ -1,0 +1,114 @@
+"""What the stages need from the outside, as protocols. ``pipeline.engines`` implements them, ``workers.bootstrap``
+builds them, and tests run one contract suite against every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from PIL import Image
+
+from models.geometry import Box
+from models.page import Region
+from models.text import Line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRaster:
+    """One page in pixels, as delivered (EXIF orientation and /Rotate applied), mode "L" or "RGB" on white.
+
+    ``dpi`` is the resolution to tell an OCR engine. ``px_per_pt`` is pixels per PDF point (dpi / 72 for a PDF whose
+    user unit is 1) and None for images.
+    """
+
+    page_number: int
+    image: Image.Image
+    dpi: float
+    px_per_pt: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PdfFacts:
+    """What a PDF says of itself without rendering anything."""
+
+    page_count: int
+    attachments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glyph:
+    """One character of a PDF's text layer. The box is in points of the displayed page (crop box, /Rotate applied),
+    origin top left. ``angle_deg`` is the baseline's clockwise turn on the displayed page (0 for upright text)."""
+
+    text: str
+    box: Box
+    font_size_pt: float
+    angle_deg: float
+    is_generated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLayer:
+    """A PDF page's own text, in the layer's logical order, and the size of the displayed page in points.
+
+    ``images`` are the boxes of raster images on the page (points, displayed frame): a scan has one that covers it."""
+
+    page_number: int
+    width_pt: float
+    height_pt: float
+    glyphs: tuple[Glyph, ...]
+    images: tuple[Box, ...]
+    unmapped_glyph_share: float
+
+
+class PdfEngine(Protocol):
+    """Opens PDFs without rendering them. All methods raise ``DocumentCorrupt``, ``DocumentEncrypted`` or
+    ``WrongPassword``; a page that cannot be parsed raises ``PageFailed``."""
+
+    def inspect(self, path: Path, password: str | None) -> PdfFacts: ...
+
+    def text_layers(
+        self, path: Path, page_numbers: Sequence[int], password: str | None
+    ) -> Iterator[TextLayer]:
+        """One layer a page, in the order asked for; form field appearances are flattened first, so typed values
+        are part of the text."""
+        ...
+
+
+class OcrEngine(Protocol):
+    """Reads an upright page image on the CPU.
+
+    ``read`` returns lines in the engine's own reading order with boxes in pixels of ``image``; words carry a
+    confidence of 0 to 1; text is NFC and holds no control characters; an image without text gives no lines.
+    It raises ``EngineError`` for a page that failed and ``EngineUnavailable`` for a missing language or binary.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same pixels could read differently: engine, weights and options."""
+        ...
+
+    def read(self, image: Image.Image, *, dpi: float, languages: Sequence[str]) -> tuple[Line, ...]: ...
+
+
+class OrientationDetector(Protocol):
+    def quarter_turn(self, image: Image.Image) -> tuple[int, float]:
+        """The clockwise turn in degrees (0, 90, 180, 270) that makes the page upright, and its confidence 0 to 1."""
+        ...
+
+
+class SkewDetector(Protocol):
+    def skew_deg(self, image: Image.Image) -> float:
+        """The clockwise turn in degrees (within ±15) that straightens an upright page."""
+        ...
+
+
+class LayoutDetector(Protocol):
+    def regions(self, image: Image.Image) -> tuple[Region, ...]:
+        """Tables and figures with confidences, boxes in pixels of ``image`` (upright)."""
+        ...
