@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from models.page import RoutePolicy
+from pipeline.visual_tokens import VisualTokenBudget, model_family
 
 
 class Section(BaseModel):
@@ -41,6 +42,17 @@ class VisualTokenSettings(Section):
     model_family: str = "qwen2.5-vl"
     min_pixels: int = 200_704
     max_pixels: int = 1_756_160
+
+    @model_validator(mode="after")
+    def _bounds_make_a_budget(self) -> Self:
+        _ = self.budget
+        return self
+
+    @property
+    def budget(self) -> VisualTokenBudget:
+        return VisualTokenBudget(
+            family=model_family(self.model_family), min_pixels=self.min_pixels, max_pixels=self.max_pixels
+        )
 
 
 class ExecutorSettings(Section):
