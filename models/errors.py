@@ -101,3 +101,15 @@ class AspectRatioTooLarge(DoctriageError):
     """Qwen's processors refuse images whose sides differ by more than 200 to 1."""
 
     code = "aspect_ratio_too_large"
+
+
+class StoreUnavailable(DoctriageError):
+    """The state folder or its database cannot be used: no permission, disk full, damaged or too new."""
+
+    code = "store_unavailable"
+
+
+class PageNotFound(DoctriageError):
+    """No finished page answers to that name and number."""
+
+    code = "page_not_found"
