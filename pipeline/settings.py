@@ -1,16 +1,33 @@
-"""Settings: nested, frozen, built once at the edge. A stage receives the part it uses; an unknown key fails at start."""
+"""Settings: nested, frozen, built once at the edge. A stage gets its part; an unknown key fails at start."""
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableVariable
 
+from models.errors import SettingsError
 from models.page import RoutePolicy
 from pipeline.visual_tokens import VisualTokenBudget, model_family
+
+LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?$")]
+"""A code of Tesseract's: ``eng``, ``chi_sim``, ``script/Latin``."""
 
 
 class Section(BaseModel):
@@ -32,8 +49,14 @@ class RasteriseSettings(Section):
 
 class ReadSettings(Section):
     engine: Literal["tesseract", "paddleocr"] = "tesseract"
-    languages: tuple[str, ...] = ("eng",)
+    languages: Annotated[tuple[LanguageCode, ...], NoDecode] = Field(default=("eng",), min_length=1)
     ocr_timeout_s: float = Field(default=120, gt=0)
+
+    @field_validator("languages", mode="before")
+    @classmethod
+    def _split_languages(cls, value: object) -> object:
+        """``eng+deu`` (Tesseract's own spelling) and ``eng,deu`` are two languages."""
+        return tuple(value.replace(",", "+").split("+")) if isinstance(value, str) else value
 
 
 class VisualTokenSettings(Section):
@@ -63,7 +86,7 @@ class ExecutorSettings(Section):
 
 
 class Settings(BaseSettings):
-    """Read from ``DOCTRIAGE_…`` variables (``DOCTRIAGE_READ__ENGINE=paddleocr``) and from the command line."""
+    """Read from ``DOCTRIAGE_…`` variables (``DOCTRIAGE_READ__ENGINE=paddleocr``) and the command line."""
 
     model_config = SettingsConfigDict(
         env_prefix="DOCTRIAGE_", env_nested_delimiter="__", frozen=True, extra="forbid"
@@ -76,3 +99,56 @@ class Settings(BaseSettings):
     read: ReadSettings = ReadSettings()
     visual_tokens: VisualTokenSettings = VisualTokenSettings()
     executor: ExecutorSettings = ExecutorSettings()
+
+
+def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
+    """The settings of this run: ``overrides`` (nested by section, from the command line), then environment.
+
+    Raises SettingsError for a value out of range and for any ``DOCTRIAGE_…`` variable that is no setting,
+    which pydantic-settings would pass over in silence.
+    """
+    _refuse_unknown_variables()
+    try:
+        return Settings(**(overrides or {}))  # type: ignore[arg-type]
+    except ValidationError as error:
+        faults = "; ".join(f"{_setting_name(fault['loc'])}: {fault['msg']}" for fault in error.errors())
+        raise SettingsError(f"settings: {faults}") from error
+    except UnreadableVariable as error:
+        raise SettingsError(f"settings: {error}; a whole section is given as JSON") from error
+
+
+def setting_variables() -> tuple[str, ...]:
+    """Every variable that is read, one a setting, in the order of the sections."""
+    return tuple(_variables(Settings))
+
+
+def _variables(section: type[BaseModel], prefix: str = "DOCTRIAGE_") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _variables(kind, f"{prefix}{name.upper()}__")
+        elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            yield from (f"{prefix}{name}__{part.name}".upper() for part in dataclasses.fields(kind))
+        else:
+            yield f"{prefix}{name.upper()}"
+
+
+def _refuse_unknown_variables() -> None:
+    known = setting_variables()
+    allowed = {*known, *(name.partition("__")[0] for name in known)}
+    for name in sorted(os.environ):
+        if name.upper().startswith("DOCTRIAGE_") and name.upper() not in allowed:
+            raise SettingsError(
+                f"{name} is no setting{_hint(name.upper(), known)}; known: {', '.join(known)}"
+            )
+
+
+def _hint(name: str, known: tuple[str, ...]) -> str:
+    leaf = name.removeprefix("DOCTRIAGE_").rpartition("__")[2]
+    close = [other for other in known if other.endswith(f"__{leaf}")]
+    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _setting_name(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location) or "settings"

@@ -152,7 +152,7 @@ def is_unchanged(width_px: int, height_px: int, budget: VisualTokenBudget) -> bo
 def page_strips(width_px: int, height_px: int) -> tuple[tuple[int, int], ...]:
     """The fewest pieces (width, height) a page must be cut into, across its long side, for the model.
 
-    One piece, the page itself, unless its sides differ by more than 200 to 1. Lengths differ by up to a pixel.
+    One piece, the page itself, unless its sides differ by more than 200 to 1. Lengths differ by a pixel.
     """
     _require_positive(width_px, height_px)
     long_px, short_px = max(width_px, height_px), min(width_px, height_px)

@@ -1,0 +1,92 @@
+"""Settings come from the environment and the command line, and an unknown one stops the program at start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from models.errors import SettingsError
+from pipeline.settings import load_settings, setting_variables
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in setting_variables():
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["DOCTRIAGE_BOGUS", "DOCTRIAGE_READ__BOGUS", "doctriage_bogus", "DOCTRIAGE_"]
+)
+def test_an_unknown_variable_is_refused_with_the_known_ones(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "1")
+    with pytest.raises(SettingsError, match=rf"^{name} is no setting.*DOCTRIAGE_READ__ENGINE"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DOCTRIAGE_JOBS", "DOCTRIAGE_EXECUTOR__JOBS"),
+        ("DOCTRIAGE_READ_ENGINE", "DOCTRIAGE_READ__ENGINE"),
+        ("DOCTRIAGE_REED__ENGINE", "DOCTRIAGE_READ__ENGINE"),
+    ],
+)
+def test_a_near_miss_names_the_variable_meant(name: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    with pytest.raises(SettingsError, match=rf"did you mean {meant}\?"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("DOCTRIAGE_READ__ENGINE", "abbyy", "read.engine: .*tesseract.*paddleocr"),
+        ("DOCTRIAGE_READ__LANGUAGES", "--psm", "read.languages"),
+        ("DOCTRIAGE_READ__LANGUAGES", "", "read.languages"),
+        ("DOCTRIAGE_RASTERISE__DPI", "12", "rasterise.dpi"),
+        ("DOCTRIAGE_VISUAL_TOKENS__MODEL_FAMILY", "gpt", "unknown model family 'gpt'.*qwen3-vl"),
+        ("DOCTRIAGE_VISUAL_TOKENS__MAX_PIXELS", "784", r"min_pixels \(200704\)"),
+        ("DOCTRIAGE_READ", "{", "read.*JSON"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(
+    name: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=message):
+        load_settings()
+
+
+def test_no_listed_variable_is_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "DOCTRIAGE_VISUAL_TOKENS__MAX_PIXELS" in setting_variables()
+    for name in setting_variables():
+        with monkeypatch.context() as environment:
+            environment.setenv(name, "12")
+            try:
+                load_settings()
+            except SettingsError as fault:
+                assert "is no setting" not in str(fault)  # noqa: PT017 — a good value raises nothing
+
+
+def test_the_command_line_wins_over_the_environment_setting_by_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCTRIAGE_READ__ENGINE", "paddleocr")
+    monkeypatch.setenv("DOCTRIAGE_READ__LANGUAGES", "deu")
+    monkeypatch.setenv("DOCTRIAGE_HOME", "state")
+    settings = load_settings({"read": {"languages": "eng+fra"}})
+    assert settings.read.engine == "paddleocr"
+    assert settings.read.languages == ("eng", "fra")
+    assert settings.home == Path("state")
+
+
+@pytest.mark.parametrize("spelling", ["eng+deu", "eng,deu"])
+def test_languages_are_spelled_as_tesseract_spells_them(
+    spelling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCTRIAGE_READ__LANGUAGES", spelling)
+    assert load_settings().read.languages == ("eng", "deu")
