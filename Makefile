@@ -1,0 +1,74 @@
+# The commands of this project. `make run` and `make test` install what they need, also on a bare Debian 12.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST_ARGS ?=
+# Two workers: the suite starts Tesseract and worker processes of its own, and more do not fit two cores.
+PYTEST_WORKERS ?= 2
+BENCH_ARGS ?=
+LOCK_ARGS ?=
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench lock clean system-packages
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make run    read every document in samples/ into out/"
+	@echo "make test   run the tests"
+	@echo "make check  lint, formatting, types and import fences"
+	@echo "make bench  measure speed and memory, and print tables"
+	@echo "make lock   pin the requirements again, with hashes"
+	@echo "make clean  remove the environment and everything built"
+
+run: $(VENV)/runtime.stamp
+	$(BIN)/doctriage ingest samples --out out
+
+test: $(VENV)/dev.stamp
+	OMP_THREAD_LIMIT=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# Installs the packages in requirements/debian.txt that are missing; says what they are where there is no apt-get.
+system-packages:
+	@missing=""; \
+	for name in $$(cat requirements/debian.txt); do \
+	  [ "$$(dpkg-query -W -f '$${db:Status-Status}' $$name 2>/dev/null)" = installed ] || missing="$$missing $$name"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	if command -v apt-get >/dev/null 2>&1; then \
+	  $(SUDO) apt-get update -qq && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else \
+	  echo "No apt-get here; install what these Debian packages hold, if you have not yet:$$missing"; \
+	fi
+
+$(VENV)/bin/python: | system-packages
+	@command -v "$(PYTHON)" >/dev/null || { echo "Install Python 3.11 or newer, or name it: make PYTHON=…"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The opencv builds conflict, so some packages come without their dependencies: docs/decisions/0002.
+$(VENV)/runtime.stamp: requirements/runtime.txt requirements/nodeps.txt pyproject.toml | system-packages $(VENV)/bin/python
+	$(PIP_INSTALL) --require-hashes -r requirements/runtime.txt
+	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/nodeps.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
+	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+lock: $(VENV)/dev.stamp
+	requirements/lock.sh $(LOCK_ARGS)
+
+clean:
+	rm -rf $(VENV) build out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
