@@ -1,0 +1,129 @@
+"""The rows of the database. SQLite today, PostgreSQL later: nothing here is particular to either.
+
+Times are Unix seconds (``…_at_s``). A page is worked on by whoever changed its row from pending to
+running; it stays theirs until it is settled or given back, or its lease runs out, or its owner is dead.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Enum, ForeignKey, Index, MetaData, String, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class PageState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class ReadingState(StrEnum):
+    """``complete``: no page is pending or running."""
+
+    OPEN = "open"
+    COMPLETE = "complete"
+
+
+def _enum_column(enum: type[StrEnum]) -> Enum:
+    return Enum(
+        enum,
+        native_enum=False,
+        length=20,
+        values_callable=lambda members: [member.value for member in members],
+    )
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_N_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class DocumentRow(Base):
+    """One file's bytes, named by their SHA-256; the bytes themselves are in the blob folder."""
+
+    __tablename__ = "documents"
+
+    document_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    media_type: Mapped[str] = mapped_column(String(80))
+    byte_count: Mapped[int] = mapped_column(BigInteger)
+    page_count: Mapped[int]
+    attachments: Mapped[list[str]] = mapped_column(JSON)
+    created_at_s: Mapped[float]
+
+
+class ReadingRow(Base):
+    """One document read with one set of settings; ``fingerprint`` names all that can change the result."""
+
+    __tablename__ = "readings"
+    __table_args__ = (UniqueConstraint("document_id", "fingerprint"),)
+
+    reading_id: Mapped[int] = mapped_column(primary_key=True)
+    document_id: Mapped[str] = mapped_column(ForeignKey("documents.document_id"))
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    state: Mapped[ReadingState] = mapped_column(_enum_column(ReadingState))
+    created_at_s: Mapped[float]
+    completed_at_s: Mapped[float | None]
+
+
+class PageRow(Base):
+    """``attempts`` counts those that came to an end on this page: its success, its errors and the crashes
+    and time-outs charged to it. ``result`` is the page's JSON as it is written out; it is the last column,
+    so that SQLite reads the others without it."""
+
+    __tablename__ = "pages"
+    __table_args__ = (Index(None, "reading_id", "state"), Index(None, "state", "lease_owner"))
+
+    reading_id: Mapped[int] = mapped_column(ForeignKey("readings.reading_id"), primary_key=True)
+    page_number: Mapped[int] = mapped_column(primary_key=True)
+    state: Mapped[PageState] = mapped_column(_enum_column(PageState))
+    attempts: Mapped[int] = mapped_column(default=0)
+    lease_owner: Mapped[str | None] = mapped_column(String(300))
+    lease_expires_at_s: Mapped[float | None]
+    route: Mapped[str | None] = mapped_column(String(20))
+    elapsed_s: Mapped[float | None]
+    error_code: Mapped[str | None] = mapped_column(String(80))
+    error_message: Mapped[str | None]
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
+class SubmissionRow(Base):
+    """One run: which folder it wrote into, who pays, with which settings."""
+
+    __tablename__ = "submissions"
+
+    submission_id: Mapped[int] = mapped_column(primary_key=True)
+    out_dir: Mapped[str]
+    cost_centre: Mapped[str | None] = mapped_column(String(200))
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    created_at_s: Mapped[float]
+    finished_at_s: Mapped[float | None]
+
+
+class SourceRow(Base):
+    """One file a submission named: either a document with its reading, or the error that refused it.
+
+    ``name`` is what it is called in the outputs; ``output_stem`` is their path below ``out_dir`` without the
+    format's suffix (the same as ``name`` unless that is too long for a file name).
+    """
+
+    __tablename__ = "sources"
+    __table_args__ = (UniqueConstraint("submission_id", "name"),)
+
+    source_id: Mapped[int] = mapped_column(primary_key=True)
+    submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.submission_id"))
+    name: Mapped[str] = mapped_column(index=True)
+    output_stem: Mapped[str]
+    reading_id: Mapped[int | None] = mapped_column(ForeignKey("readings.reading_id"), index=True)
+    error_code: Mapped[str | None] = mapped_column(String(80))
+    error_message: Mapped[str | None]
+    written_at_s: Mapped[float | None]

@@ -1,0 +1,161 @@
+"""Submissions, the sources they named, and the way back from a source's name to its pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select, update
+
+from models.tables import DocumentRow, PageRow, PageState, ReadingRow, SourceRow, SubmissionRow
+from pipeline.store.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord:
+    source_id: int
+    name: str
+    output_stem: str
+    reading_id: int | None
+    error_code: str | None
+    error_message: str | None
+    is_written: bool
+
+
+class SubmissionStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def start_submission(self, *, out_dir: str, cost_centre: str | None, fingerprint: str) -> int:
+        row = SubmissionRow(
+            out_dir=out_dir,
+            cost_centre=cost_centre,
+            fingerprint=fingerprint,
+            created_at_s=time.time(),
+        )
+        with self._database.write() as session:
+            session.add(row)
+            session.flush()
+            return row.submission_id
+
+    def finish_submission(self, submission_id: int) -> None:
+        with self._database.write() as session:
+            session.execute(
+                update(SubmissionRow)
+                .where(SubmissionRow.submission_id == submission_id)
+                .values(finished_at_s=time.time())
+            )
+
+    def add_source(
+        self,
+        submission_id: int,
+        *,
+        name: str,
+        output_stem: str,
+        reading_id: int | None = None,
+        error_code: str | None = None,
+        error_message: str | None = None,
+    ) -> int:
+        row = SourceRow(
+            submission_id=submission_id,
+            name=name,
+            output_stem=output_stem,
+            reading_id=reading_id,
+            error_code=error_code,
+            error_message=error_message,
+        )
+        with self._database.write() as session:
+            session.add(row)
+            session.flush()
+            return row.source_id
+
+    def fail_source(self, source_id: int, *, code: str, message: str) -> None:
+        self._update_source(source_id, error_code=code, error_message=message)
+
+    def mark_written(self, source_id: int) -> None:
+        self._update_source(source_id, written_at_s=time.time())
+
+    def sources(self, submission_id: int) -> Iterator[SourceRecord]:
+        """The submission's sources in the order of their names."""
+        rows = (
+            select(SourceRow)
+            .where(SourceRow.submission_id == submission_id)
+            .order_by(SourceRow.name)
+            .execution_options(yield_per=100)
+        )
+        with self._database.read() as session:
+            for row in session.scalars(rows):
+                yield SourceRecord(
+                    source_id=row.source_id,
+                    name=row.name,
+                    output_stem=row.output_stem,
+                    reading_id=row.reading_id,
+                    error_code=row.error_code,
+                    error_message=row.error_message,
+                    is_written=row.written_at_s is not None,
+                )
+
+    def written_stems(self) -> Iterator[tuple[str, str]]:
+        """(output folder, output stem) of everything that was ever written."""
+        written = (
+            select(SubmissionRow.out_dir, SourceRow.output_stem)
+            .join(SourceRow, SourceRow.submission_id == SubmissionRow.submission_id)
+            .where(SourceRow.written_at_s.is_not(None))
+            .distinct()
+        )
+        with self._database.read() as session:
+            yield from session.execute(written).tuples()
+
+    def output_folders(self) -> tuple[str, ...]:
+        with self._database.read() as session:
+            return tuple(session.scalars(select(SubmissionRow.out_dir).distinct()))
+
+    def documents_named(self, name: str) -> tuple[str, ...]:
+        """Ids of the documents that sources of this name had, newest first."""
+        query = (
+            select(ReadingRow.document_id)
+            .join(SourceRow, SourceRow.reading_id == ReadingRow.reading_id)
+            .where(SourceRow.name == name)
+            .group_by(ReadingRow.document_id)
+            .order_by(func.max(SourceRow.source_id).desc())
+        )
+        with self._database.read() as session:
+            return tuple(session.scalars(query))
+
+    def documents_starting(self, id_prefix: str) -> tuple[str, ...]:
+        query = select(DocumentRow.document_id).where(DocumentRow.document_id.startswith(id_prefix))
+        with self._database.read() as session:
+            return tuple(session.scalars(query.order_by(DocumentRow.document_id).limit(20)))
+
+    def newest_page(self, document_id: str, page_number: int) -> Mapping[str, Any] | None:
+        """The result of the newest reading that has finished this page."""
+        query = (
+            select(PageRow.result)
+            .join(ReadingRow, ReadingRow.reading_id == PageRow.reading_id)
+            .where(
+                ReadingRow.document_id == document_id,
+                PageRow.page_number == page_number,
+                PageRow.state == PageState.DONE,
+            )
+            .order_by(ReadingRow.created_at_s.desc(), ReadingRow.reading_id.desc())
+            .limit(1)
+        )
+        with self._database.read() as session:
+            return session.scalar(query)
+
+    def newest_source_name(self, document_id: str) -> str | None:
+        query = (
+            select(SourceRow.name)
+            .join(ReadingRow, ReadingRow.reading_id == SourceRow.reading_id)
+            .where(ReadingRow.document_id == document_id)
+            .order_by(SourceRow.source_id.desc())
+            .limit(1)
+        )
+        with self._database.read() as session:
+            return session.scalar(query)
+
+    def _update_source(self, source_id: int, **values: object) -> None:
+        with self._database.write() as session:
+            session.execute(update(SourceRow).where(SourceRow.source_id == source_id).values(**values))
