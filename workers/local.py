@@ -32,7 +32,7 @@ def ingest(request: IngestRequest, *, settings: Settings, on_event: Callable[[Ev
     A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
     caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
     Raises ``OutputNotWritable`` before anything is read, ``EngineUnavailable`` for a missing engine or
-    language, ``StoreUnavailable`` when the state folder cannot be used (no permission, disk full, newer database).
+    language, ``StoreUnavailable`` when the state folder cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
     raise NotImplementedError
@@ -40,5 +40,5 @@ def ingest(request: IngestRequest, *, settings: Settings, on_event: Callable[[Ev
 
 def find_page(reference: str, page_number: int, *, settings: Settings) -> StoredPage:
     """The newest finished reading of a page. ``reference`` is a source name, a path to a file with the same
-    bytes, or at least eight digits of the document id. Raises ``PageNotFound``, whose message says what to do."""
+    bytes, or at least eight digits of the document id. Raises ``PageNotFound``."""
     raise NotImplementedError

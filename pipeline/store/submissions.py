@@ -97,21 +97,6 @@ class SubmissionStore:
                     is_written=row.written_at_s is not None,
                 )
 
-    def written_stems(self) -> Iterator[tuple[str, str]]:
-        """(output folder, output stem) of everything that was ever written."""
-        written = (
-            select(SubmissionRow.out_dir, SourceRow.output_stem)
-            .join(SourceRow, SourceRow.submission_id == SubmissionRow.submission_id)
-            .where(SourceRow.written_at_s.is_not(None))
-            .distinct()
-        )
-        with self._database.read() as session:
-            yield from session.execute(written).tuples()
-
-    def output_folders(self) -> tuple[str, ...]:
-        with self._database.read() as session:
-            return tuple(session.scalars(select(SubmissionRow.out_dir).distinct()))
-
     def documents_named(self, name: str) -> tuple[str, ...]:
         """Ids of the documents that sources of this name had, newest first."""
         query = (

@@ -1,0 +1,54 @@
+"""The name of everything that can change a page's result.
+
+Pages are kept under (document, fingerprint): a run with the same fingerprint takes the pages that are there,
+a run with another one reads again and keeps both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.settings import Settings
+
+RESULT_VERSION = 1
+"""Raised whenever a change in this program makes the same page read differently."""
+
+WITHOUT_EFFECT: frozenset[str] = frozenset(
+    {
+        "home",
+        "intake",
+        "executor",
+        "rasterise.pages_per_call",
+        "rasterise.timeout_s",
+        "read.ocr_timeout_s",
+    }
+)
+"""Settings that decide whether or how fast a page is read, never what is read. All others are in the
+fingerprint, so a setting that is new and forgotten here costs a second reading, not a wrong result."""
+
+
+def reading_fingerprint(settings: Settings, engine_versions: Mapping[str, str]) -> str:
+    """A SHA-256 in hex over the settings with effect, the versions of the engines and ``RESULT_VERSION``."""
+    what_counts = {
+        "result_version": RESULT_VERSION,
+        "engines": dict(engine_versions),
+        "settings": settings_with_effect(settings),
+    }
+    return hashlib.sha256(json.dumps(what_counts, sort_keys=True).encode()).hexdigest()
+
+
+def settings_with_effect(settings: Settings) -> dict[str, Any]:
+    return _without(settings.model_dump(mode="json"), prefix="")
+
+
+def _without(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if name in WITHOUT_EFFECT:
+            continue
+        kept[key] = _without(value, f"{name}.") if isinstance(value, Mapping) else value
+    return kept
