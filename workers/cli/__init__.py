@@ -1,0 +1,73 @@
+"""The command line. Exit codes: 0 all fine, 1 some documents, pages or checks failed, 2 usage, 130 stopped.
+
+``--help`` must answer at once, so nothing here or in the modules of the commands imports more than Typer and
+the standard library at the top; each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from models.errors import DoctriageError, EngineUnavailable, OutputNotWritable, SettingsError
+from workers.cli.doctor import doctor_command
+from workers.cli.explain import explain_command
+from workers.cli.ingest import ingest_command
+from workers.cli.printable import printable
+from workers.cli.tokens import tokens_command
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+app = typer.Typer(
+    name="doctriage",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("ingest")(ingest_command)
+app.command("explain")(explain_command)
+app.command("tokens")(tokens_command)
+app.command("doctor")(doctor_command)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except DoctriageError as error:
+        sys.stderr.write(f"doctriage: {printable(str(error))}\n")
+        raise SystemExit(exit_code(error)) from None
+
+
+def exit_code(error: DoctriageError) -> int:
+    """2 where the run could not start as asked; 1 where it broke off."""
+    match error:
+        case SettingsError() | OutputNotWritable() | EngineUnavailable():
+            return EXIT_USAGE
+        case _:
+            return EXIT_FAILED
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"doctriage {version('doctriage')}")
+        raise typer.Exit
+
+
+@app.callback()
+def doctriage(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Documents to Markdown, JSON and searchable text: OCR first, a vision-language model where it helps."""

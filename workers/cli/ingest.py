@@ -1,0 +1,152 @@
+"""``doctriage ingest``: folders and files become text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from models.errors import SettingsError, SourceUnreadable
+from models.page import RoutePolicy
+from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
+from workers.cli.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from workers.events import IngestReport
+
+FORMATS = ("markdown", "json")
+
+
+class Engine(StrEnum):
+    TESSERACT = "tesseract"
+    PADDLEOCR = "paddleocr"
+
+
+def ingest_command(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files and folders to read.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results are written.")],
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Pages read at the same time; by default one a CPU.")
+    ] = None,
+    engine: Annotated[Engine | None, typer.Option(help="The OCR engine.")] = None,
+    lang: Annotated[
+        str | None, typer.Option(metavar="CODES", help="Languages of the pages, like eng+deu.")
+    ] = None,
+    route: Annotated[
+        RoutePolicy | None, typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page.")
+    ] = None,
+    cost_centre: Annotated[str | None, typer.Option(metavar="NAME", help="The team that pays.")] = None,
+    formats: Annotated[
+        str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")
+    ] = ",".join(FORMATS),
+    password: Annotated[
+        list[str] | None, typer.Option(help="Opens encrypted PDFs; may be given again, each is tried.")
+    ] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with a password a line; - is standard input.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Read pages again that an earlier run finished.")
+    ] = False,
+) -> None:
+    """Read documents into Markdown and JSON, and say for each page whether it needs a vision-language model.
+
+    Pages that an earlier run finished under the same settings are not read again: after Ctrl-C, or a crash,
+    the same command goes on where it stopped. Exits with 1 when a document or a page failed.
+    """
+    _require_existing(paths)
+    overrides = _overrides(jobs=jobs, engine=engine, languages=lang, route=route)
+    chosen_formats = _parsed_formats(formats)
+    team = _parsed_cost_centre(cost_centre)
+    passwords = (*(password or ()), *(_read_passwords(password_file) if password_file else ()))
+
+    from pipeline.settings import load_settings
+    from workers import local
+    from workers.cli.progress import progress_display
+    from workers.cli.tables import print_report
+    from workers.cli.terminal import open_console
+
+    settings = load_settings(overrides)
+    request = local.IngestRequest(
+        paths=tuple(paths),
+        out_dir=out,
+        cost_centre=team,
+        formats=chosen_formats,
+        passwords=passwords,
+        force=force,
+    )
+    with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
+        report = local.ingest(request, settings=settings, on_event=progress.on_event)
+    if not report.documents and not report.failures and not report.is_interrupted:
+        names = ", ".join(printable(str(path)) for path in paths)
+        typer.echo(f"nothing to read: no file in {names}", err=True)
+        return
+    print_report(open_console(), report, out)
+    raise typer.Exit(_exit_code(report))
+
+
+def _exit_code(report: IngestReport) -> int:
+    if report.is_interrupted:
+        typer.echo("stopped; finished pages are kept, and the same command goes on from here", err=True)
+        return INTERRUPTED
+    return 1 if report.failures or report.failed_pages else 0
+
+
+def _require_existing(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not os.path.lexists(path):
+            pattern = " (the pattern matches nothing)" if any(sign in str(path) for sign in "*?[") else ""
+            raise typer.BadParameter(
+                f"{printable(str(path))}: no such file or folder{pattern}", param_hint="PATH"
+            )
+
+
+def _overrides(
+    *, jobs: int | None, engine: Engine | None, languages: str | None, route: RoutePolicy | None
+) -> dict[str, object]:
+    """What the command line sets, by section; the environment and the defaults decide the rest."""
+    read = {"engine": engine and engine.value, "languages": languages}
+    sections: dict[str, object] = {
+        "route": route,
+        "executor": {"jobs": jobs} if jobs is not None else None,
+        "read": {name: value for name, value in read.items() if value is not None} or None,
+    }
+    return {name: section for name, section in sections.items() if section is not None}
+
+
+def _parsed_formats(names: str) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    unknown = [name for name in chosen if name not in FORMATS]
+    if unknown or not chosen:
+        raise typer.BadParameter(
+            f"{names!r}: choose from {', '.join(FORMATS)}, separated by commas", param_hint="--format"
+        )
+    return chosen
+
+
+def _parsed_cost_centre(name: str | None) -> str | None:
+    if name is None:
+        return None
+    if not name.strip() or not name.isprintable():
+        raise typer.BadParameter("a cost centre is a name on one line", param_hint="--cost-centre")
+    return name.strip()
+
+
+def _read_passwords(path: Path) -> tuple[str, ...]:
+    """One password a line. A space may belong to a password, so only line ends are removed."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror}; give a file with a password a line") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: not UTF-8 text; save it as UTF-8 with a password a line") from error
+    passwords = tuple(line for line in text.splitlines() if line)
+    if not passwords:
+        raise SettingsError(f"{path}: holds no password; write one a line")
+    return passwords

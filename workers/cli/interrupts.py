@@ -1,0 +1,42 @@
+"""Ctrl-C: the first stops cleanly, the second at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+INTERRUPTED = 130
+"""The exit code of a command stopped by Ctrl-C: 128 + SIGINT, as shells count."""
+
+
+@contextmanager
+def second_interrupt_ends_at_once() -> Iterator[None]:
+    """Inside, the first SIGINT or SIGTERM raises KeyboardInterrupt; the next kills our children and exits."""
+    interrupts = 0
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > 1:
+            end_at_once()
+        with suppress(OSError):
+            os.write(2, b"\nstopping; press Ctrl-C again to end at once\n")
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end_at_once() -> None:
+    """No clean-up: what is committed to the database is kept, the rest is read again by the next run."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    os._exit(INTERRUPTED)

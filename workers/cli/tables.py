@@ -1,0 +1,143 @@
+"""The tables that close an ingest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from models.page import Route
+from workers.cli.printable import printable
+from workers.cli.progress import ROUTE_NAMES
+from workers.events import DocumentReport, FailureReport, IngestReport
+from workers.explain import signal_in_words
+
+ROWS_SHOWN = 50
+"""Rows of a table; ``pages.jsonl`` and ``failures.jsonl`` have all of them."""
+
+
+def print_report(console: Console, report: IngestReport, out_dir: Path) -> None:
+    if report.documents:
+        console.print(documents_table(report))
+    if report.failures:
+        console.print(failures_table(report.failures))
+    if report.pages_by_reason:
+        console.print(reasons_table(report))
+    if report.documents:
+        console.print(tokens_table(report))
+    for line in closing_lines(report, out_dir):
+        console.print(Text(line), soft_wrap=True)
+
+
+def documents_table(report: IngestReport) -> Table:
+    """A row a document: pages by route (routes nobody took are left out), and the seconds its pages took."""
+    routes = [route for route in ROUTE_NAMES if any(_pages(row, route) for row in report.documents)]
+    table = _table("Documents")
+    table.add_column("document", overflow="fold", min_width=12)
+    table.add_column("pages", justify="right")
+    for route in routes:
+        table.add_column(
+            ROUTE_NAMES[route], justify="right", style="yellow" if route is Route.OCR_DEGRADED else ""
+        )
+    if report.failed_pages:
+        table.add_column("failed", justify="right", style="red")
+    table.add_column("seconds", justify="right")
+    for row in report.documents[:ROWS_SHOWN]:
+        table.add_row(Text(_name(row)), *_cells((row,), routes, report))
+    if len(report.documents) > ROWS_SHOWN:
+        rest = report.documents[ROWS_SHOWN:]
+        table.add_row(Text(f"{len(rest)} more"), *_cells(rest, routes, report))
+    table.add_section()
+    table.add_row(Text(_plural(len(report.documents), "document")), *_cells(report.documents, routes, report))
+    return table
+
+
+def failures_table(failures: Sequence[FailureReport]) -> Table:
+    table = _table("Not read")
+    table.add_column("source", overflow="fold")
+    table.add_column("code", style="red", overflow="fold")
+    table.add_column("message", overflow="fold")
+    for row in failures[:ROWS_SHOWN]:
+        table.add_row(Text(printable(row.source)), Text(row.code), Text(printable(row.message)))
+    if len(failures) > ROWS_SHOWN:
+        table.add_row(Text(f"{len(failures) - ROWS_SHOWN} more"), "", Text("see failures.jsonl"))
+    return table
+
+
+def reasons_table(report: IngestReport) -> Table:
+    """Why pages need the VLM; a page with two reasons is in two rows."""
+    table = _table("Reasons for the VLM")
+    table.add_column("reason", overflow="fold")
+    table.add_column("signal", overflow="fold", style="dim")
+    table.add_column("pages", justify="right")
+    for signal, pages in sorted(report.pages_by_reason.items(), key=lambda item: (-item[1], item[0])):
+        table.add_row(Text(signal_in_words(signal)), Text(signal), f"{pages:,}")
+    return table
+
+
+def tokens_table(report: IngestReport) -> Table:
+    saved = report.visual_tokens_if_all - report.visual_tokens_triaged
+    share = f" ({saved / report.visual_tokens_if_all:.0%})" if report.visual_tokens_if_all else ""
+    table = _table("Visual tokens")
+    table.add_column("if every page went to the VLM", justify="right")
+    table.add_column("triaged", justify="right")
+    table.add_column("saved", justify="right", style="green")
+    table.add_row(
+        f"{report.visual_tokens_if_all:,}", f"{report.visual_tokens_triaged:,}", f"{saved:,}{share}"
+    )
+    return table
+
+
+def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
+    earlier = (
+        f", {report.pages_from_earlier_run:,} kept from an earlier run"
+        if report.pages_from_earlier_run
+        else ""
+    )
+    failed = f", {report.failed_pages:,} failed" if report.failed_pages else ""
+    read = f"{_plural(report.pages_read, 'page')} read in {report.elapsed_s:.1f} s"
+    yield f"{read}{_rate(report)}{earlier}{failed}"
+    if any(_pages(row, Route.OCR_DEGRADED) for row in report.documents):
+        yield "ocr degraded: the page needs the VLM and none is configured; its OCR text was kept"
+    yield f"written to {printable(str(out_dir))}"
+
+
+def _rate(report: IngestReport) -> str:
+    if not report.pages_read or report.elapsed_s <= 0:
+        return ""
+    return f" ({60 * report.pages_read / report.elapsed_s:.1f} pages/min)"
+
+
+def _cells(rows: Sequence[DocumentReport], routes: Sequence[Route], report: IngestReport) -> Iterator[str]:
+    yield f"{sum(row.page_count for row in rows):,}"
+    for route in routes:
+        yield _count(sum(_pages(row, route) for row in rows))
+    if report.failed_pages:
+        yield _count(sum(row.failed_pages for row in rows))
+    yield f"{sum(row.elapsed_s for row in rows):,.1f}"
+
+
+def _pages(row: DocumentReport, route: Route) -> int:
+    return row.pages_by_route.get(route, 0)
+
+
+def _name(row: DocumentReport) -> str:
+    note = "" if row.same_bytes_as is None else f" (same as {printable(row.same_bytes_as)})"
+    unfinished = "" if row.is_written else " (not finished)"
+    return f"{printable(row.source)}{note}{unfinished}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else "-"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)

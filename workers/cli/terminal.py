@@ -1,0 +1,34 @@
+"""Rich consoles. Import this inside a command, never at start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.console import Console
+
+PIPED_WIDTH = 1_000
+"""Columns for output that is not a terminal: wide enough that no name is folded, so lines can be searched."""
+
+
+class PipeConsole(Console):
+    """A console whose reader may leave: the rest is dropped and the exit code stays that of the work."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, (sys.stderr if self.stderr else sys.stdout).fileno())
+        os.close(nowhere)
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Colours on a terminal, plain text elsewhere. Strings are never read as markup."""
+    stream = sys.stderr if stderr else sys.stdout
+    return PipeConsole(
+        stderr=stderr,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        soft_wrap=not stream.isatty(),
+        width=None if stream.isatty() else PIPED_WIDTH,
+    )

@@ -1,0 +1,152 @@
+"""Why a page went the way it went, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NotRequired, TypedDict, cast
+
+from models.errors import PageNotFound
+from models.page import Route
+
+ROUTES_IN_WORDS = {
+    Route.TEXT_LAYER: "the PDF's own text layer was sound and was used as it is",
+    Route.OCR: "read by OCR on the CPU, which was good enough",
+    Route.VLM: "read by the vision-language model",
+    Route.BLANK: "blank: no ink worth reading, nothing was run on it",
+    Route.OCR_DEGRADED: "needs the vision-language model and did not get it; the OCR text was kept",
+}
+
+SIGNALS_IN_WORDS: Mapping[str, str] = {}
+"""What each signal of ``pipeline.score`` measures."""
+
+
+class ReasonJson(TypedDict):
+    signal: str
+    measured: float
+    threshold: float
+
+
+class TriageJson(TypedDict):
+    escalate: bool
+    reasons: list[ReasonJson]
+    policy_version: str
+
+
+class SignalJson(TypedDict):
+    name: str
+    measured: float | None
+
+
+class PageJson(TypedDict):
+    """The parts of a page in the output JSON that explain it."""
+
+    page_number: int
+    route: str
+    width_px: int
+    height_px: int
+    dpi: float
+    rotation_deg: int
+    confidence: float | None
+    triage: TriageJson
+    visual_tokens_if_vlm: int
+    elapsed_s: float
+    read_by: NotRequired[str]
+    skew_deg: NotRequired[float]
+    signals: NotRequired[list[SignalJson]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedPage:
+    """A page to explain and the document it belongs to."""
+
+    source: str
+    document_id: str
+    page: PageJson
+
+
+def signal_in_words(signal: str) -> str:
+    return SIGNALS_IN_WORDS.get(signal, signal.replace("_", " "))
+
+
+def explanation(explained: ExplainedPage) -> Iterator[str]:
+    """One line a fact; the reasons last."""
+    page = explained.page
+    yield f"{explained.source}, page {page['page_number']} (document {explained.document_id[:16]})"
+    yield f"route: {page['route']}: {_route_in_words(page['route'])}"
+    yield f"read by: {page.get('read_by', 'unknown')}, in {page['elapsed_s']:.1f} s"
+    yield f"confidence: {_confidence_in_words(page['confidence'])}"
+    yield f"page: {page['width_px']} x {page['height_px']} px at {page['dpi']:.0f} dpi{_turn_in_words(page)}"
+    yield f"visual tokens if sent to the model: {page['visual_tokens_if_vlm']:,}"
+    yield from _reasons_in_words(page["triage"])
+
+
+def reason_in_words(reason: ReasonJson) -> str:
+    """Like ``share of characters in doubt: 0.31 is above the limit of 0.15 (low_confidence_share)``."""
+    measured, threshold = reason["measured"], reason["threshold"]
+    side = "below" if measured < threshold else "above" if measured > threshold else "at"
+    words = f"{_number(measured)} is {side} the limit of {_number(threshold)}"
+    return f"{signal_in_words(reason['signal'])}: {words} ({reason['signal']})"
+
+
+def measured_signals(page: PageJson) -> Iterator[str]:
+    """Every signal of the page, crossed or not."""
+    for signal in page.get("signals", ()):
+        measured = signal["measured"]
+        value = "does not apply" if measured is None else _number(measured)
+        yield f"{signal_in_words(signal['name'])}: {value} ({signal['name']})"
+
+
+def page_of_output(path: Path, page_number: int) -> ExplainedPage:
+    """A page of a JSON file that an ingest wrote. Raises PageNotFound."""
+    try:
+        output = json.loads(path.read_bytes())
+        pages: Sequence[PageJson] = output["pages"]
+        found = next((page for page in pages if page["page_number"] == page_number), None)
+        source, document_id = str(output["source"]), str(output["document_id"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise PageNotFound(f"{path}: no output of doctriage; give a document's JSON file") from error
+    if found is None:
+        raise PageNotFound(f"{path}: has no page {page_number}; its pages are 1 to {len(pages)}")
+    return ExplainedPage(source=source, document_id=document_id, page=found)
+
+
+def as_page_json(page: Mapping[str, object]) -> PageJson:
+    """The store gives a page back as it was written into the output."""
+    return cast("PageJson", page)
+
+
+def _reasons_in_words(triage: TriageJson) -> Iterator[str]:
+    policy = f"policy {triage['policy_version']}"
+    if not triage["reasons"]:
+        yield f"no reason to send it to the model: no signal crossed its threshold ({policy})"
+        return
+    if triage["escalate"]:
+        yield f"why it needs the model ({policy}):"
+    else:
+        yield f"signals that crossed, though the page was not sent ({policy}):"
+    yield from (f"  - {reason_in_words(reason)}" for reason in triage["reasons"])
+
+
+def _route_in_words(route: str) -> str:
+    return ROUTES_IN_WORDS[Route(route)] if route in set(Route) else "unknown route"
+
+
+def _confidence_in_words(confidence: float | None) -> str:
+    return (
+        "none (nothing was recognised; the text is the document's own)"
+        if confidence is None
+        else f"{confidence:.3f}"
+    )
+
+
+def _turn_in_words(page: PageJson) -> str:
+    turned = f", turned {page['rotation_deg']} degrees clockwise to read" if page["rotation_deg"] else ""
+    skew_deg = page.get("skew_deg", 0.0)
+    return turned + (f", skewed by {skew_deg:.1f} degrees" if abs(skew_deg) >= 0.05 else "")
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
