@@ -13,7 +13,6 @@ from rich.console import Console
 from benchmarks import memory, throughput
 from benchmarks.pages import write_page_images
 
-
 PARTS = ("throughput", "memory")
 
 

@@ -1,4 +1,4 @@
-"""What the project promises of itself: requirements that install anywhere, a command line that starts fast."""
+"""What the project promises of itself: requirements that install anywhere, a command line that loads fast."""
 
 from __future__ import annotations
 
