@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import SettingsError, SourceUnreadable
+from models.errors import SettingsError
 from models.page import RoutePolicy
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
 from workers.cli.printable import printable
@@ -143,7 +143,7 @@ def _read_passwords(path: Path) -> tuple[str, ...]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror}; give a file with a password a line") from error
+        raise SettingsError(f"{path}: {error.strerror}; give a file with a password a line") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not UTF-8 text; save it as UTF-8 with a password a line") from error
     passwords = tuple(line for line in text.splitlines() if line)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
@@ -78,9 +78,9 @@ class Tally:
         return 60 * self.pages_read / self.elapsed_s if self.pages_read and self.elapsed_s > 0 else None
 
     def routes_in_words(self) -> str:
-        return ", ".join(
-            f"{name} {self.routes[route]}" for route, name in ROUTE_NAMES.items() if self.routes[route]
-        )
+        counts = {name: self.routes[route] for route, name in ROUTE_NAMES.items()}
+        counts["failed"] = self.pages_given_up
+        return ", ".join(f"{name} {pages}" for name, pages in counts.items() if pages)
 
     def in_words(self) -> str:
         rate = "" if self.pages_per_minute is None else f", {self.pages_per_minute:.1f} pages/min"
@@ -117,7 +117,7 @@ class Notices:
             return
         self._count += 1
         if self._count <= NOTICES_SHOWN:
-            self._console.print(Text(notice, style="yellow"), soft_wrap=True)
+            self._console.print(Text(notice, style="yellow"))
         elif self._count == NOTICES_SHOWN + 1:
             self._console.print(Text("more failures are counted, not shown", style="yellow"))
 
@@ -169,24 +169,16 @@ class PlainProgress:
             self._next_line_s = max(self._tally.elapsed_s * 1.1, self._tally.elapsed_s + 5.0)
 
     def _print_line(self) -> None:
-        self._console.print(Text(self._tally.in_words()), soft_wrap=True)
+        self._console.print(Text(self._tally.in_words()))
 
 
 class LiveProgress:
-    """A bar with pages done and total, pages a minute and routes."""
+    """A bar with pages done and total and pages a minute, and the routes below it."""
 
     def __init__(self, console: Console) -> None:
         self._tally = Tally()
         self._notices = Notices(console)
-        self._progress = Progress(
-            BarColumn(bar_width=None),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} pages", markup=False),
-            _TallyColumn(self._tally),
-            TimeRemainingColumn(compact=True),
-            console=console,
-            expand=True,
-            refresh_per_second=4,
-        )
+        self._progress = _PagesProgress(self._tally, console)
         self._task = self._progress.add_task("", total=0)
 
     def __enter__(self) -> Self:
@@ -204,14 +196,30 @@ class LiveProgress:
         self._progress.update(self._task, completed=self._tally.pages_done, total=self._tally.pages_total)
 
 
-class _TallyColumn(ProgressColumn):
+class _PagesProgress(Progress):
+    def __init__(self, tally: Tally, console: Console) -> None:
+        self._tally = tally
+        super().__init__(
+            BarColumn(bar_width=None),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} pages", markup=False),
+            _RateColumn(tally),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            expand=True,
+            refresh_per_second=4,
+        )
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        if self._tally.routes:
+            yield Text(self._tally.routes_in_words(), style="cyan", overflow="ellipsis", no_wrap=True)
+
+
+class _RateColumn(ProgressColumn):
     def __init__(self, tally: Tally) -> None:
         super().__init__()
         self._tally = tally
 
     def render(self, task: Task) -> Text:
         rate = self._tally.pages_per_minute
-        parts = ["" if rate is None else f"{rate:.1f} pages/min", self._tally.routes_in_words()]
-        return Text(
-            "  ".join(part for part in parts if part), style="cyan", overflow="ellipsis", no_wrap=True
-        )
+        return Text("" if rate is None else f"{rate:.1f} pages/min", style="cyan", no_wrap=True)

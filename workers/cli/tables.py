@@ -21,16 +21,22 @@ ROWS_SHOWN = 50
 
 
 def print_report(console: Console, report: IngestReport, out_dir: Path) -> None:
-    if report.documents:
-        console.print(documents_table(report))
-    if report.failures:
-        console.print(failures_table(report.failures))
-    if report.pages_by_reason:
-        console.print(reasons_table(report))
-    if report.documents:
-        console.print(tokens_table(report))
+    for table in _tables(report):
+        console.print(table)
+        console.print()
     for line in closing_lines(report, out_dir):
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(line))
+
+
+def _tables(report: IngestReport) -> Iterator[Table]:
+    if report.documents:
+        yield documents_table(report)
+    if report.failures:
+        yield failures_table(report.failures)
+    if report.pages_by_reason:
+        yield reasons_table(report)
+    if report.documents:
+        yield tokens_table(report)
 
 
 def documents_table(report: IngestReport) -> Table:
@@ -41,7 +47,9 @@ def documents_table(report: IngestReport) -> Table:
     table.add_column("pages", justify="right")
     for route in routes:
         table.add_column(
-            ROUTE_NAMES[route], justify="right", style="yellow" if route is Route.OCR_DEGRADED else ""
+            ROUTE_NAMES[route].replace(" ", "\n"),
+            justify="right",
+            style="yellow" if route is Route.OCR_DEGRADED else "",
         )
     if report.failed_pages:
         table.add_column("failed", justify="right", style="red")
@@ -140,4 +148,11 @@ def _plural(number: int, noun: str) -> str:
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )

@@ -1,0 +1,196 @@
+"""What an ingest shows: lines while it works, tables at the end."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from models.page import Route
+from tests.fakes.reports import document_report, ingest_report
+from workers.cli.progress import NOTICES_SHOWN, LiveProgress, PlainProgress, Tally, progress_display
+from workers.cli.tables import ROWS_SHOWN, print_report
+from workers.events import (
+    DocumentFound,
+    DocumentRejectedEvent,
+    Event,
+    FailureReport,
+    IngestReport,
+    PageFinished,
+    PageGivenUp,
+    PageRetried,
+    SourceRenamed,
+)
+
+
+class SteppedClock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def plain_console(width: int = 200) -> tuple[Console, io.StringIO]:
+    written = io.StringIO()
+    return Console(file=written, width=width, markup=False, emoji=False, highlight=False), written
+
+
+def found(source: str, page_count: int, *, same_bytes_as: str | None = None) -> DocumentFound:
+    return DocumentFound(
+        source=source, document_id="ab" * 32, page_count=page_count, same_bytes_as=same_bytes_as
+    )
+
+
+def finished(route: Route = Route.OCR, *, from_earlier_run: bool = False) -> PageFinished:
+    return PageFinished(
+        source="a.pdf", page_number=1, route=route, elapsed_s=1.0, from_earlier_run=from_earlier_run
+    )
+
+
+def printed(report: IngestReport, width: int = 200) -> str:
+    console, written = plain_console(width)
+    print_report(console, report, Path("out"))
+    return written.getvalue()
+
+
+def test_the_tally_counts_shared_bytes_once_and_earlier_pages_not_as_speed() -> None:
+    clock = SteppedClock()
+    tally = Tally(clock=clock)
+    events: list[Event] = [
+        found("a.pdf", 3),
+        found("b.pdf", 3, same_bytes_as="a.pdf"),
+        finished(Route.TEXT_LAYER, from_earlier_run=True),
+        finished(Route.OCR),
+        PageRetried(source="a.pdf", page_number=3, attempt=1, code="engine_failed", message="again"),
+        PageGivenUp(source="a.pdf", page_number=3, code="page_timed_out", message="too slow"),
+    ]
+    clock.now_s = 30.0
+    for event in events:
+        tally.add(event)
+    assert (tally.pages_total, tally.pages_done) == (3, 3)
+    assert tally.pages_per_minute == 2.0
+    assert tally.in_words() == "3/3 pages, 2.0 pages/min (text layer 1, ocr 1, failed 1)"
+
+
+def test_a_tally_without_pages_has_no_speed() -> None:
+    assert Tally().in_words() == "0/0 pages"
+
+
+def test_a_long_run_without_a_terminal_prints_tens_of_lines() -> None:
+    clock = SteppedClock()
+    console, written = plain_console()
+    with PlainProgress(console, clock=clock) as progress:
+        progress.on_event(found("a.pdf", 30_000))
+        for _ in range(30_000):
+            clock.now_s += 1.0
+            progress.on_event(finished())
+    lines = written.getvalue().splitlines()
+    assert 20 < len(lines) < 120
+    assert lines[-1] == "30000/30000 pages, 60.0 pages/min (ocr 30000)"
+
+
+def test_failures_are_named_at_once_and_safely() -> None:
+    console, written = plain_console()
+    with PlainProgress(console) as progress:
+        progress.on_event(
+            DocumentRejectedEvent(source="x\x1b[31m.pdf", code="empty_file", message="x\x1b[31m.pdf: empty")
+        )
+        progress.on_event(DocumentRejectedEvent(source="[b]y", code="empty_file", message="holds no bytes"))
+        progress.on_event(PageGivenUp(source="z.pdf", page_number=2, code="page_timed_out", message="slow"))
+        progress.on_event(SourceRenamed(source="a (2).pdf", wanted="a.pdf"))
+    assert written.getvalue().splitlines() == [
+        "rejected: x\\x1b[31m.pdf: empty",
+        "rejected: [b]y: holds no bytes",
+        "failed: z.pdf, page 2: slow",
+        "renamed: a.pdf is written as a (2).pdf",
+    ]
+
+
+def test_a_thousand_failures_do_not_flood_the_screen() -> None:
+    console, written = plain_console()
+    with PlainProgress(console) as progress:
+        for number in range(1_000):
+            progress.on_event(DocumentRejectedEvent(source=f"{number}", code="empty_file", message="empty"))
+    lines = written.getvalue().splitlines()
+    assert len(lines) == NOTICES_SHOWN + 1
+    assert "counted" in lines[-1]
+
+
+def test_a_terminal_gets_a_bar_and_a_dumb_one_lines() -> None:
+    bar = Console(file=io.StringIO(), force_terminal=True, width=80, _environ={"TERM": "xterm"})
+    dumb = Console(file=io.StringIO(), force_terminal=True, width=80, _environ={"TERM": "dumb"})
+    assert isinstance(progress_display(bar), LiveProgress)
+    assert isinstance(progress_display(dumb), PlainProgress)
+
+
+def test_the_bar_shows_pages_speed_and_routes() -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=80, _environ={"TERM": "xterm"})
+    with LiveProgress(console) as progress:
+        progress.on_event(found("a.pdf", 4))
+        progress.on_event(finished(Route.BLANK))
+        progress.on_event(finished(Route.OCR_DEGRADED))
+    shown = written.getvalue()
+    assert "2/4 pages" in shown
+    assert "pages/min" in shown
+    assert "ocr degraded 1, blank 1" in shown
+
+
+def test_the_tables_tell_routes_seconds_reasons_and_the_saving() -> None:
+    report = ingest_report(
+        document_report("a.pdf", {Route.TEXT_LAYER: 2, Route.OCR_DEGRADED: 1}, failed_pages=1),
+        document_report("b.pdf", {Route.TEXT_LAYER: 1}, same_bytes_as="a.pdf"),
+        failures=(FailureReport(source="c.pdf", code="empty_file", message="c.pdf: empty; send it again"),),
+        pages_by_reason={"uncovered_ink": 1, "low_confidence": 3},
+        visual_tokens_if_all=10_000,
+        visual_tokens_triaged=2_500,
+    )
+    lines = [" ".join(line.split()) for line in printed(report).splitlines()]
+    assert "document pages layer degraded failed seconds" in lines
+    assert "a.pdf 4 2 1 1 1.5" in lines
+    assert "b.pdf (same as a.pdf) 1 1 - - 1.5" in lines
+    assert "2 documents 5 3 1 1 3.0" in lines
+    assert "c.pdf empty_file c.pdf: empty; send it again" in lines
+    reasons = [line for line in lines if "low_confidence" in line or "uncovered_ink" in line]
+    assert [line.split()[-1] for line in reasons] == ["3", "1"]
+    assert "10,000 2,500 7,500 (75%)" in lines
+    assert "written to out" in lines
+
+
+def test_a_route_that_no_page_took_has_no_column() -> None:
+    shown = printed(ingest_report(document_report("a.pdf", {Route.BLANK: 1})))
+    assert "blank" in shown
+    assert "degraded" not in shown
+    assert "failed" not in shown
+
+
+def test_many_documents_are_summed_up_after_the_first() -> None:
+    documents = [document_report(f"{number:04}.pdf", {Route.OCR: 2}) for number in range(1_000)]
+    lines = [" ".join(line.split()) for line in printed(ingest_report(*documents)).splitlines()]
+    assert (
+        f"{1_000 - ROWS_SHOWN} more {2 * (1_000 - ROWS_SHOWN):,} {2 * (1_000 - ROWS_SHOWN):,} 1,425.0"
+        in lines
+    )
+    assert len(lines) < ROWS_SHOWN + 20
+
+
+def test_names_are_shown_whole_and_without_effect() -> None:
+    shown = printed(ingest_report(document_report("folder/" * 9 + "x\x1b[31m[red]y[/red].pdf")), width=80)
+    assert "\x1b" not in shown
+    first_column = "".join(line.partition("  ")[0] for line in shown.splitlines())
+    assert "x\\x1b[31m[red]y[/red].pdf" in first_column
+
+
+def test_the_tables_fit_a_narrow_terminal() -> None:
+    report = ingest_report(
+        document_report("name " * 40, dict.fromkeys(Route, 123), failed_pages=4),
+        failures=(FailureReport(source="c" * 200, code="document_encrypted", message="m " * 200),),
+        pages_by_reason={"uncovered_ink": 3},
+    )
+    assert max(len(line) for line in printed(report, width=80).splitlines()) <= 80
+
+
+def test_an_unfinished_document_says_so() -> None:
+    assert "a.pdf (not finished)" in printed(ingest_report(document_report("a.pdf", is_written=False)))
