@@ -89,7 +89,14 @@ def _write_overlay(
 ) -> None:
     from pipeline.overlay import draw_overlay
 
-    picture = draw_overlay(_page_image(stored, settings, password), explained.page)
+    page = explained.page
+    image = _page_image(stored, settings, password)
+    if image.size != (
+        page["width_px"],
+        page["height_px"],
+    ):  # read at another resolution than today's settings
+        image = image.resize((page["width_px"], page["height_px"]))
+    picture = draw_overlay(image, page)
     try:
         picture.save(path, format="PNG")
     except OSError as error:
@@ -98,11 +105,13 @@ def _write_overlay(
 
 def _page_image(stored: StoredPage, settings: Settings, password: str | None) -> Image.Image:
     from pipeline.rasterise import rasterise_pages
+    from workers.bootstrap import build_pdf_engine
 
     pages = rasterise_pages(
         stored.blob_path,
         stored.media_type,
         [stored.page_number],
+        pdf=build_pdf_engine(),
         settings=settings.rasterise,
         password=password,
     )
