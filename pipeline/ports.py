@@ -39,14 +39,21 @@ class PdfFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glyph:
-    """One character of a PDF's text layer. The box is in points of the displayed page (crop box, /Rotate applied),
-    origin top left. ``angle_deg`` is the baseline's clockwise turn on the displayed page (0 for upright text)."""
+    """One character of a PDF's text layer. The box is tight around the drawn shape, in points of the displayed page
+    (crop box, /Rotate applied), origin top left. ``angle_deg`` is the baseline's clockwise turn on the displayed
+    page (0 for upright text).
+
+    ``is_generated``: a space or line break ("\\n") that the engine put in; its box says nothing. ``is_painted`` is
+    False for text that the page itself does not show: rendered invisible, or under an image painted later.
+    ``font_number`` tells glyphs of one font from those of another within the page."""
 
     text: str
     box: Box
     font_size_pt: float
     angle_deg: float
     is_generated: bool = False
+    is_painted: bool = True
+    font_number: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +70,36 @@ class TextLayer:
     unmapped_glyph_share: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageShape:
+    """The displayed page of a PDF (crop box, /Rotate applied) in its own units, before anything is rendered.
+
+    ``scan_dpi`` is the resolution of the raster images where they cover most of the page, and
+    ``text_size_pt`` the median letter size; both are looked up only for pages of unusual size and are None
+    elsewhere.
+    """
+
+    width_pt: float
+    height_pt: float
+    scan_dpi: float | None = None
+    text_size_pt: float | None = None
+
+
 class PdfEngine(Protocol):
     """Opens PDFs without rendering them. All methods raise ``DocumentCorrupt``, ``DocumentEncrypted`` or
     ``WrongPassword``; a page that cannot be parsed raises ``PageFailed``."""
 
     def inspect(self, path: Path, password: str | None) -> PdfFacts: ...
+
+    def page_shapes(
+        self, path: Path, page_numbers: Sequence[int], password: str | None
+    ) -> tuple[PageShape | None, ...]:
+        """One shape a page, in the order asked for; None for a page that cannot be loaded or has no area."""
+        ...
+
+    def render(self, path: Path, page_number: int, *, dpi: float, password: str | None) -> Image.Image:
+        """The page as "RGB" on white, where the first renderer fails. Raises ``PageNotRendered``."""
+        ...
 
     def text_layers(
         self, path: Path, page_numbers: Sequence[int], password: str | None
