@@ -77,8 +77,8 @@ class ReadingRow(Base):
 
 class PageRow(Base):
     """``attempts`` counts those that came to an end on this page: its success, its errors and the crashes
-    and time-outs charged to it. ``result`` is the page's JSON as it is written out; it is the last column,
-    so that SQLite reads the others without it."""
+    and time-outs charged to it. ``result`` is the page's JSON as it is written out, ``summary`` its row of
+    ``pages.jsonl``; they are the last columns, so that SQLite reads the others without them."""
 
     __tablename__ = "pages"
     __table_args__ = (Index(None, "reading_id", "state"), Index(None, "state", "lease_owner"))
@@ -93,6 +93,7 @@ class PageRow(Base):
     elapsed_s: Mapped[float | None]
     error_code: Mapped[str | None] = mapped_column(String(80))
     error_message: Mapped[str | None]
+    summary: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 

@@ -49,10 +49,10 @@ class BlobStore:
         digest = hashlib.sha256()
         copied_bytes = 0
         with _opened_source(source, max_bytes) as reader, self._new_copy() as (writer, path):
-            for chunk in _chunks(reader, source):
+            for chunk in _chunks(reader):
                 copied_bytes += len(chunk)
                 if copied_bytes > max_bytes:
-                    raise _too_many_bytes(source, copied_bytes, max_bytes)
+                    raise _too_many_bytes(copied_bytes, max_bytes)
                 digest.update(chunk)
                 writer.write(chunk)
         return Snapshot(path=path, document_id=digest.hexdigest())
@@ -99,6 +99,15 @@ class BlobStore:
             raise
 
 
+def sha256_of(path: Path) -> str:
+    """The id of the document these bytes would be. Raises ``SourceUnreadable``."""
+    digest = hashlib.sha256()
+    with _opened_source(path, None) as reader:
+        for chunk in _chunks(reader):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
     try:
@@ -112,41 +121,43 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _opened_source(source: Path, max_bytes: int) -> Iterator[BinaryIO]:
+def _opened_source(source: Path, max_bytes: int | None) -> Iterator[BinaryIO]:
+    """Opened without waiting, as a pipe without a writer would have us do for ever."""
     try:
         descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise _unreadable(source, error) from error
-    with os.fdopen(descriptor, "rb") as reader:
+        raise _unreadable(error) from error
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise SourceUnreadable(
-                f"{source.name}: not a file but a folder, device or pipe; name a regular file"
-            )
-        if status.st_size > max_bytes:
-            raise _too_many_bytes(source, status.st_size, max_bytes)
-        yield reader
+            raise SourceUnreadable("not a file but a folder, device or pipe; name a regular file")
+        if max_bytes is not None and status.st_size > max_bytes:
+            raise _too_many_bytes(status.st_size, max_bytes)
+        with open(descriptor, "rb", closefd=False) as reader:
+            yield reader
+    finally:
+        os.close(descriptor)
 
 
-def _chunks(reader: BinaryIO, source: Path) -> Iterator[bytes]:
+def _chunks(reader: BinaryIO) -> Iterator[bytes]:
     while True:
         try:
             chunk = reader.read(CHUNK_BYTES)
         except OSError as error:
-            raise _unreadable(source, error) from error
+            raise _unreadable(error) from error
         if not chunk:
             return
         yield chunk
 
 
-def _unreadable(source: Path, error: OSError) -> SourceUnreadable:
+def _unreadable(error: OSError) -> SourceUnreadable:
     return SourceUnreadable(
-        f"{source.name}: cannot be read ({error.strerror}); check that it is there and that you may read it"
+        f"cannot be read ({error.strerror}); check that it is there and that you may read it"
     )
 
 
-def _too_many_bytes(source: Path, byte_count: int, max_bytes: int) -> TooManyBytes:
+def _too_many_bytes(byte_count: int, max_bytes: int) -> TooManyBytes:
     return TooManyBytes(
-        f"{source.name}: {byte_count:,} bytes are more than the limit of {max_bytes:,}; "
+        f"{byte_count:,} bytes are more than the limit of {max_bytes:,}; "
         "split it or raise DOCTRIAGE_INTAKE__MAX_BYTES"
     )

@@ -19,6 +19,7 @@ RESULT_VERSION = 1
 WITHOUT_EFFECT: frozenset[str] = frozenset(
     {
         "home",
+        "log_level",
         "intake",
         "executor",
         "rasterise.pages_per_call",

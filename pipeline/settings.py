@@ -79,9 +79,13 @@ class VisualTokenSettings(Section):
 
 
 class ExecutorSettings(Section):
+    """``jobs``: worker processes, None for one a CPU. A worker that has read ``max_pages_per_worker``, or keeps
+    more than ``max_bytes_per_worker`` in memory after a batch, is replaced by a fresh one."""
+
     jobs: int | None = Field(default=None, ge=1)
     page_timeout_s: float = Field(default=300, gt=0)
     max_pages_per_worker: int = Field(default=500, gt=0)
+    max_bytes_per_worker: int = Field(default=4 * 2**30, gt=0)
     max_attempts: int = Field(default=2, ge=1)
 
 
@@ -92,6 +96,7 @@ class Settings(BaseSettings):
         env_prefix="DOCTRIAGE_", env_nested_delimiter="__", frozen=True, extra="forbid"
     )
 
+    log_level: Literal["debug", "info", "warning", "error"] = "error"
     home: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("doctriage")))
     route: RoutePolicy = RoutePolicy.AUTO
     intake: IntakeSettings = IntakeSettings()

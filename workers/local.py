@@ -2,15 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from models.document import MediaType
+from models.errors import PageNotFound, SourceUnreadable
+from pipeline.blobs import BlobStore, sha256_of
+from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
-from workers.events import Event, IngestReport, IngestRequest
+from pipeline.store import Store, open_store
+from workers.bootstrap import build_engines
+from workers.events import Event, IngestReport, IngestRequest, PageFinished
+from workers.logs import set_up_logs
+from workers.messages import EngineBuilder, WorkerSetup
+from workers.owner import is_alive
+from workers.pool import WorkerPool
+from workers.report import RunTotals, finish_run
+from workers.run import IngestRun, identify_engines
+from workers.run_state import RunOptions
+from workers.sources import RUN_FILES, Source, find_sources
 
 __all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest"]
+
+CGROUP_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+MIN_ID_DIGITS = 8
+
+
+def ingest(
+    request: IngestRequest,
+    *,
+    settings: Settings,
+    on_event: Callable[[Event], None],
+    engine_builder: EngineBuilder = build_engines,
+) -> IngestReport:
+    """Read every document under ``request.paths`` and write its files into ``request.out_dir``.
+
+    A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
+    caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
+    Raises ``OutputNotWritable`` before anything is read, ``EngineUnavailable`` for a missing engine or
+    language, ``StoreUnavailable`` when the state folder cannot be used.
+    Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
+    """
+    started_s = time.monotonic()
+    set_up_logs(settings.log_level)
+    home = settings.home.expanduser().absolute()
+    settings = settings.model_copy(update={"home": home})
+    request = replace(request, out_dir=request.out_dir.absolute())
+    prepare_folder(request.out_dir, RUN_FILES)
+    sources = tuple(find_sources(request.paths, left_out=(request.out_dir, home)))
+    with contextlib.closing(open_store(home)) as store:
+        BlobStore(home).remove_abandoned()
+        store.pages.reclaim_leases(is_alive)
+        return _Ingest(request, settings, store, _Counter(on_event), started_s).run(sources, engine_builder)
+
+
+def find_page(reference: str, page_number: int, *, settings: Settings) -> StoredPage:
+    """The newest finished reading of a page. ``reference`` is a source name, a path to a file with the same
+    bytes, or at least eight digits of the document id. Raises ``PageNotFound``."""
+    home = settings.home.expanduser().absolute()
+    with contextlib.closing(open_store(home)) as store:
+        document_id = _document_id(store, reference)
+        document = store.pages.document(document_id)
+        page = store.submissions.newest_page(document_id, page_number)
+        if document is None or page is None:
+            count = "" if document is None else f"; it has {document.page_count}"
+            raise PageNotFound(f"{reference}: no finished page {page_number}{count}; ingest it first")
+        return StoredPage(
+            source=store.submissions.newest_source_name(document_id) or reference,
+            document_id=document_id,
+            media_type=document.media_type,
+            page_number=page_number,
+            page=page,
+            blob_path=BlobStore(home).path(document_id),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +94,129 @@ class StoredPage:
     blob_path: Path
 
 
-def ingest(request: IngestRequest, *, settings: Settings, on_event: Callable[[Event], None]) -> IngestReport:
-    """Read every document under ``request.paths`` and write its files into ``request.out_dir``.
-
-    A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
-    caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
-    Raises ``OutputNotWritable`` before anything is read, ``EngineUnavailable`` for a missing engine or
-    language, ``StoreUnavailable`` when the state folder cannot be used.
-    Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
-    """
-    raise NotImplementedError
+def usable_cpus() -> int:
+    """CPUs that this process may run on, within its container's quota."""
+    cpus = len(os.sched_getaffinity(0))
+    try:
+        quota, period = CGROUP_CPU_QUOTA.read_text(encoding="ascii").split()
+        return max(1, min(cpus, int(quota) // int(period)))
+    except (OSError, ValueError):  # no such file, or the quota is "max"
+        return cpus
 
 
-def find_page(reference: str, page_number: int, *, settings: Settings) -> StoredPage:
-    """The newest finished reading of a page. ``reference`` is a source name, a path to a file with the same
-    bytes, or at least eight digits of the document id. Raises ``PageNotFound``."""
-    raise NotImplementedError
+@dataclass(slots=True)
+class _Counter:
+    """Passes events on and counts the pages in them."""
+
+    on_event: Callable[[Event], None]
+    pages_read: int = field(default=0, init=False)
+    pages_from_earlier_run: int = field(default=0, init=False)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, PageFinished):
+            self.pages_from_earlier_run += event.from_earlier_run
+            self.pages_read += not event.from_earlier_run
+        self.on_event(event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ingest:
+    request: IngestRequest
+    settings: Settings
+    store: Store
+    counter: _Counter
+    started_s: float
+
+    def run(self, sources: Sequence[Source], engine_builder: EngineBuilder) -> IngestReport:
+        setup = WorkerSetup(
+            settings=self.settings,
+            out_dir=self.request.out_dir,
+            formats=self.request.formats,
+            passwords=self.request.passwords,
+            build_engines=engine_builder,
+        )
+        jobs = self.settings.executor.jobs or usable_cpus()
+        pool = WorkerPool(setup, size=jobs)
+        submission_id, run, is_interrupted = None, None, False
+        try:
+            with _ended(pool, self.store):
+                fingerprint = identify_engines(pool, self.settings)
+                submission_id = self._start_submission(fingerprint)
+                options = RunOptions(
+                    submission_id=submission_id,
+                    fingerprint=fingerprint,
+                    force=self.request.force,
+                    jobs=jobs,
+                )
+                run = IngestRun(
+                    pool=pool,
+                    store=self.store,
+                    settings=self.settings,
+                    options=options,
+                    on_event=self.counter,
+                )
+                run.run(sources)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        first_sources = {} if run is None else run.first_sources
+        return self._report(submission_id, first_sources, is_interrupted=is_interrupted)
+
+    def _start_submission(self, fingerprint: str) -> int:
+        return self.store.submissions.start_submission(
+            out_dir=os.fsencode(self.request.out_dir).decode("utf-8", "backslashreplace"),
+            cost_centre=self.request.cost_centre,
+            fingerprint=fingerprint,
+        )
+
+    def _report(
+        self, submission_id: int | None, first_sources: Mapping[int, str], *, is_interrupted: bool
+    ) -> IngestReport:
+        report = finish_run(
+            self.store,
+            submission_id,
+            self.request.out_dir,
+            totals=RunTotals(
+                pages_read=self.counter.pages_read,
+                pages_from_earlier_run=self.counter.pages_from_earlier_run,
+                elapsed_s=time.monotonic() - self.started_s,
+                is_interrupted=is_interrupted,
+            ),
+            first_sources=first_sources,
+        )
+        if submission_id is not None and not is_interrupted:
+            self.store.submissions.finish_submission(submission_id)
+        return report
+
+
+@contextlib.contextmanager
+def _ended(pool: WorkerPool, store: Store) -> Iterator[None]:
+    """End the workers with the block; at once, giving back what they held, when an exception leaves it."""
+    try:
+        yield
+        pool.close()
+    except BaseException:
+        for owner in pool.kill():
+            store.pages.release_leases(owner)
+        raise
+
+
+def _document_id(store: Store, reference: str) -> str:
+    """The document a user means. Raises ``PageNotFound`` for none, or for more than one."""
+    path = Path(reference)
+    if path.is_file():
+        try:
+            document_id = sha256_of(path)
+        except SourceUnreadable as error:
+            raise PageNotFound(f"{reference}: {error}") from error
+        if store.pages.document(document_id) is not None:
+            return document_id
+    named = store.submissions.documents_named(reference)
+    if named:
+        return named[0]
+    is_id = len(reference) >= MIN_ID_DIGITS and set(reference) <= set("0123456789abcdef")
+    starting = store.submissions.documents_starting(reference) if is_id else ()
+    if len(starting) == 1:
+        return starting[0]
+    if starting:
+        raise PageNotFound(f"{reference}: {len(starting)} documents begin so; give more digits of the id")
+    raise PageNotFound(f"{reference}: not ingested yet; name a source, its file, or its document id")

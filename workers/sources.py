@@ -2,8 +2,9 @@
 
 A file that is named is taken as it is. A folder is walked recursively in the order of names: hidden files
 and folders (a leading dot) are left out, links to files are followed, links to folders are not. The output
-folder below a walked folder is left out, and so are the ``.json``, ``.jsonl`` and ``.md`` files of any folder
-that an earlier run wrote into (known by its ``pages.jsonl`` and ``failures.jsonl``).
+folder and the state folder below a walked folder are left out, and so are the ``.json``, ``.jsonl`` and
+``.md`` files of any folder that an earlier run wrote into (known by its ``pages.jsonl`` and
+``failures.jsonl``).
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ class Source:
     problem: str | None = None
 
 
-def find_sources(paths: Iterable[Path], *, out_dir: Path) -> Iterator[Source]:
+def find_sources(paths: Iterable[Path], *, left_out: Iterable[Path]) -> Iterator[Source]:
     """Every source once, in a fixed order, each under a name of its own."""
     naming = _Naming()
+    folders = frozenset(folder.resolve() for folder in left_out)
     seen: set[str] = set()
     for root in paths:
-        for found in _found_under(root, out_dir):
+        for found in _found_under(root, folders):
             place = os.path.join(os.path.realpath(found.path.parent), found.path.name)  # noqa: PTH118
             if place in seen:
                 continue
@@ -53,16 +55,16 @@ class _Found:
     problem: str | None = None
 
 
-def _found_under(root: Path, out_dir: Path) -> Iterator[_Found]:
+def _found_under(root: Path, left_out: frozenset[Path]) -> Iterator[_Found]:
     if root.is_dir():
-        yield from _walk(root, root, out_dir.resolve(), in_results=_is_within_results(root.resolve()))
+        yield from _walk(root, root, left_out, in_results=_is_within_results(root.resolve()))
     elif root.exists() or root.is_symlink():
         yield _Found(root, root.name)
     else:
         yield _Found(root, root.name, "there is no such file; check the path")
 
 
-def _walk(folder: Path, root: Path, out_dir: Path, *, in_results: bool) -> Iterator[_Found]:
+def _walk(folder: Path, root: Path, left_out: frozenset[Path], *, in_results: bool) -> Iterator[_Found]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
     except OSError as error:
@@ -75,8 +77,8 @@ def _walk(folder: Path, root: Path, out_dir: Path, *, in_results: bool) -> Itera
         if entry.name.startswith(".") or (entry.is_symlink() and path.is_dir()):
             continue
         if entry.is_dir():
-            if path.resolve() != out_dir:
-                yield from _walk(path, root, out_dir, in_results=in_results)
+            if path.resolve() not in left_out:
+                yield from _walk(path, root, left_out, in_results=in_results)
         elif not (in_results and path.suffix in OUTPUT_SUFFIXES):
             yield _Found(path, str(path.relative_to(root)))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, CursorResult, Engine, Update, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session, sessionmaker
 
 from models.errors import StoreUnavailable
@@ -63,6 +63,8 @@ class Database:
         except (DBAPIError, sqlite3.Error) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
             raise StoreUnavailable(f"{self.home}: {_advice(str(cause))}") from error
+        except StatementError as error:
+            raise (error.orig or error) from error  # the value, not the database, is at fault
 
 
 def open_database(home: Path) -> Database:

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Update, exists, select, update
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.document import Document, MediaType
 from models.page import Route
@@ -46,7 +46,8 @@ class OpenedReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRecord:
-    """A page as stored. ``result`` is there when ``state`` is done, the error when it is failed."""
+    """A page as stored. ``content`` (its result, or its summary where that was asked for) is there when
+    ``state`` is done, the error when it is failed."""
 
     page_number: int
     state: PageState
@@ -54,7 +55,7 @@ class PageRecord:
     elapsed_s: float | None
     error_code: str | None
     error_message: str | None
-    result: Mapping[str, Any] | None
+    content: Mapping[str, Any] | None
 
 
 class PageStore:
@@ -94,6 +95,7 @@ class PageStore:
                     elapsed_s=None,
                     error_code=None,
                     error_message=None,
+                    summary=None,
                     result=None,
                 )
             )
@@ -139,10 +141,12 @@ class PageStore:
         *,
         owner: str,
         page: Mapping[str, Any],
+        summary: Mapping[str, Any],
         route: Route,
         elapsed_s: float,
     ) -> bool:
-        """Store the page's result; False, and nothing stored, when the page is not the owner's any more."""
+        """Store the page's result and its row of ``pages.jsonl``; False, and nothing stored, when the page is
+        not the owner's any more."""
         return self._settle(
             reading_id,
             page_number,
@@ -151,6 +155,7 @@ class PageStore:
             attempts=PageRow.attempts + 1,
             route=route.value,
             elapsed_s=elapsed_s,
+            summary=dict(summary),
             result=dict(page),
             error_code=None,
             error_message=None,
@@ -201,12 +206,25 @@ class PageStore:
             expired = rows_changed(session, _release(PageRow.lease_expires_at_s < time.time()))
             return expired + rows_changed(session, _release(PageRow.lease_owner.in_(dead)))
 
+    def finished_pages(self, reading_id: int) -> tuple[FinishedPage, ...]:
+        with self._database.read() as session:
+            return _finished(session, reading_id)
+
     def pending_pages(self, reading_id: int) -> tuple[int, ...]:
         with self._database.read() as session:
             return _page_numbers(session, reading_id, PageState.PENDING)
 
     def stream_pages(self, reading_id: int) -> Iterator[PageRecord]:
-        """Every page in order, from one snapshot, a few in memory at a time."""
+        """Every page in order with its result, from one snapshot, a few in memory at a time."""
+        return self._stream(reading_id, PageRow.result, at_a_time=8)
+
+    def stream_summaries(self, reading_id: int) -> Iterator[PageRecord]:
+        """Every page in order with its summary."""
+        return self._stream(reading_id, PageRow.summary, at_a_time=100)
+
+    def _stream(
+        self, reading_id: int, content: InstrumentedAttribute[dict[str, Any] | None], *, at_a_time: int
+    ) -> Iterator[PageRecord]:
         columns = select(
             PageRow.page_number,
             PageRow.state,
@@ -214,11 +232,11 @@ class PageStore:
             PageRow.elapsed_s,
             PageRow.error_code,
             PageRow.error_message,
-            PageRow.result,
+            content.label("content"),
         )
         pages = columns.where(PageRow.reading_id == reading_id).order_by(PageRow.page_number)
         with self._database.read() as session:
-            for row in session.execute(pages.execution_options(yield_per=8)):
+            for row in session.execute(pages.execution_options(yield_per=at_a_time)):
                 yield PageRecord(**row._mapping)
 
     def _settle(self, reading_id: int, page_number: int, owner: str, **values: object) -> bool:
@@ -270,20 +288,23 @@ def _reading_id(session: Session, document: Document, fingerprint: str) -> int:
 
 
 def _opened(session: Session, reading_id: int) -> OpenedReading:
-    done = select(PageRow.page_number, PageRow.route, PageRow.elapsed_s).where(
-        PageRow.reading_id == reading_id, PageRow.state == PageState.DONE
-    )
-    finished = tuple(
-        FinishedPage(page_number=number, route=Route(route), elapsed_s=elapsed_s or 0.0)
-        for number, route, elapsed_s in session.execute(done.order_by(PageRow.page_number))
-        if route is not None
-    )
     state = session.scalars(select(ReadingRow.state).where(ReadingRow.reading_id == reading_id)).one()
     return OpenedReading(
         reading_id=reading_id,
         pending=_page_numbers(session, reading_id, PageState.PENDING),
-        finished=finished,
+        finished=_finished(session, reading_id),
         is_complete=state is ReadingState.COMPLETE,
+    )
+
+
+def _finished(session: Session, reading_id: int) -> tuple[FinishedPage, ...]:
+    done = select(PageRow.page_number, PageRow.route, PageRow.elapsed_s).where(
+        PageRow.reading_id == reading_id, PageRow.state == PageState.DONE
+    )
+    return tuple(
+        FinishedPage(page_number=number, route=Route(route), elapsed_s=elapsed_s)
+        for number, route, elapsed_s in session.execute(done.order_by(PageRow.page_number))
+        if route is not None and elapsed_s is not None
     )
 
 

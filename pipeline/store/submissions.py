@@ -15,10 +15,12 @@ from pipeline.store.database import Database
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    source_id: int
+    """One source of a submission: its document and pages, or the error that refused it (or its files)."""
+
     name: str
-    output_stem: str
     reading_id: int | None
+    document_id: str | None
+    page_count: int | None
     error_code: str | None
     error_message: str | None
     is_written: bool
@@ -80,22 +82,23 @@ class SubmissionStore:
     def sources(self, submission_id: int) -> Iterator[SourceRecord]:
         """The submission's sources in the order of their names."""
         rows = (
-            select(SourceRow)
+            select(
+                SourceRow.name,
+                SourceRow.reading_id,
+                ReadingRow.document_id,
+                DocumentRow.page_count,
+                SourceRow.error_code,
+                SourceRow.error_message,
+                SourceRow.written_at_s.is_not(None).label("is_written"),
+            )
+            .outerjoin(ReadingRow, ReadingRow.reading_id == SourceRow.reading_id)
+            .outerjoin(DocumentRow, DocumentRow.document_id == ReadingRow.document_id)
             .where(SourceRow.submission_id == submission_id)
             .order_by(SourceRow.name)
-            .execution_options(yield_per=100)
         )
         with self._database.read() as session:
-            for row in session.scalars(rows):
-                yield SourceRecord(
-                    source_id=row.source_id,
-                    name=row.name,
-                    output_stem=row.output_stem,
-                    reading_id=row.reading_id,
-                    error_code=row.error_code,
-                    error_message=row.error_message,
-                    is_written=row.written_at_s is not None,
-                )
+            for row in session.execute(rows.execution_options(yield_per=100)):
+                yield SourceRecord(**row._mapping)
 
     def documents_named(self, name: str) -> tuple[str, ...]:
         """Ids of the documents that sources of this name had, newest first."""

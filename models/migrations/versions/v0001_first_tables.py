@@ -66,6 +66,7 @@ def upgrade() -> None:
         sa.Column("elapsed_s", sa.Double(), nullable=True),
         sa.Column("error_code", sa.String(length=80), nullable=True),
         sa.Column("error_message", sa.String(), nullable=True),
+        sa.Column("summary", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("result", sa.JSON(none_as_null=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["reading_id"], ["readings.reading_id"], name=op.f("fk_pages_reading_id_readings")

@@ -1,0 +1,98 @@
+"""A batch of one document's pages, through all the stages in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from models.document import Document, MediaType
+from models.errors import PageFailed
+from models.page import PageResult
+from pipeline.assemble import assemble_page
+from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
+from pipeline.rasterise import rasterise_pages
+from pipeline.read import Readers, read_page
+from pipeline.score import score_page
+from pipeline.settings import Settings
+from pipeline.triage import triage_page
+from pipeline.visual_tokens import page_tokens
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """Everything that the stages need built. ``versions`` names each engine that can change a result."""
+
+    pdf: PdfEngine
+    readers: Readers
+    layout: LayoutDetector
+    versions: Mapping[str, str]
+
+
+def read_pages(
+    path: Path,
+    document: Document,
+    page_numbers: Sequence[int],
+    engines: Engines,
+    settings: Settings,
+    password: str | None,
+) -> Iterator[tuple[int, PageResult | PageFailed]]:
+    """Every page asked for, in order, as soon as it is there: its result, or the failure that is its own.
+
+    A page's time includes its share of the rendering: the first of a batch waits for all of them.
+    """
+    started_s = time.monotonic()
+    for page_number, raster in rasterise_pages(
+        path,
+        document.media_type,
+        page_numbers,
+        pdf=engines.pdf,
+        settings=settings.rasterise,
+        password=password,
+    ):
+        if isinstance(raster, PageFailed):
+            yield page_number, raster
+        else:
+            layer = _text_layer(path, document, page_number, engines.pdf, password)
+            yield page_number, _read_one(raster, layer, engines, settings, started_s)
+        started_s = time.monotonic()
+
+
+def _text_layer(
+    path: Path, document: Document, page_number: int, pdf: PdfEngine, password: str | None
+) -> TextLayer | None:
+    """None for an image, and for a page whose objects cannot be parsed though poppler could draw it."""
+    if document.media_type is not MediaType.PDF:
+        return None
+    try:
+        return next(pdf.text_layers(path, [page_number], password), None)
+    except PageFailed as failure:
+        log.info("text_layer_unreadable", page_number=page_number, reason=str(failure))
+        return None
+
+
+def _read_one(
+    raster: PageRaster, layer: TextLayer | None, engines: Engines, settings: Settings, started_s: float
+) -> PageResult | PageFailed:
+    try:
+        reading, upright = read_page(raster, layer, readers=engines.readers, settings=settings.read)
+    except PageFailed as failure:
+        return failure
+    score = score_page(upright, reading, layout=engines.layout)
+    decision = triage_page(score, thresholds=settings.triage, route=settings.route)
+    return assemble_page(
+        raster.page_number,
+        upright,
+        reading,
+        score,
+        decision,
+        visual_tokens_if_vlm=page_tokens(
+            raster.image.width, raster.image.height, settings.visual_tokens.budget
+        ),
+        elapsed_s=time.monotonic() - started_s,
+    )

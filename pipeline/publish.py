@@ -1,0 +1,141 @@
+"""The files of a run, written whole or not at all, a page in memory at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from models.document import Document
+from models.errors import OutputNotWritable
+from models.tables import PageState
+from pipeline import outputs
+from pipeline.store import PageRecord, PageStore
+
+WRITERS = {
+    "markdown": (".md", outputs.write_document_markdown),
+    "json": (".json", outputs.write_document_json),
+}
+
+
+class DiskFull(OutputNotWritable):
+    """Nothing more can be written at all, so there is no use in going on."""
+
+    code = "disk_full"
+
+
+class ReadingUnfinished(Exception):
+    """Pages of the reading are being read (again): nothing was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    outputs: tuple[Path, ...]
+    failed_pages: int
+
+
+def publish_document(
+    pages: PageStore,
+    *,
+    reading_id: int,
+    document: Document,
+    source: str,
+    stem: Path,
+    formats: Sequence[str],
+) -> Published:
+    """Write ``stem`` plus the suffix of each format. Raises ``OutputNotWritable``, ``ReadingUnfinished``."""
+    header = outputs.document_header(document, source)
+    written = []
+    failed_pages = 0
+    for name in formats:
+        suffix, write = WRITERS[name]
+        path = stem.with_name(stem.name + suffix)
+        tally = _Tally(pages.stream_pages(reading_id))
+        with written_whole(path) as stream:
+            write(stream, header, tally)
+        failed_pages = tally.failed_pages
+        written.append(path)
+    return Published(outputs=tuple(written), failed_pages=failed_pages)
+
+
+def prepare_folder(folder: Path, run_files: Iterable[str]) -> None:
+    """Make the output folder and, where they are missing, its ``run_files``, by which it is known as one
+    from now on. Raises ``OutputNotWritable``."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctriage-"):
+            pass
+        for name in run_files:
+            (folder / name).open("a").close()
+    except FileExistsError as error:
+        raise OutputNotWritable(f"{folder}: is a file, not a folder; choose another --out") from error
+    except OSError as error:
+        raise not_writable(folder, error) from error
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """JSON lines."""
+    with written_whole(path) as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[TextIO]:
+    """A stream whose text takes ``path``'s place at the end, or leaves no trace when anything is raised."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".doctriage-", suffix=".tmp")
+    except OSError as error:
+        raise not_writable(path, error) from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            os.fchmod(descriptor, 0o666 & ~_umask())
+            yield stream
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise not_writable(path, error) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def not_writable(path: Path, error: OSError) -> OutputNotWritable:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"{path}: the disk is full; free some space and run again")
+    return OutputNotWritable(f"{path}: cannot be written ({error.strerror}); choose another folder")
+
+
+def _umask() -> int:
+    """The mask new files are made with; reading it means setting it for an instant."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The pages as they are written out, counting those that failed."""
+
+    records: Iterator[PageRecord]
+    failed_pages: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        for record in self.records:
+            if record.state is PageState.DONE and record.content is not None:
+                yield record.content
+            elif record.state is PageState.FAILED:
+                self.failed_pages += 1
+                yield outputs.failed_page_json(
+                    record.page_number, code=record.error_code or "", message=record.error_message or ""
+                )
+            else:
+                raise ReadingUnfinished

@@ -1,0 +1,128 @@
+"""Which files a run reads and what they are called: any name a file system allows, no results of ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from workers.sources import Source, find_sources
+
+
+def put(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    return path
+
+
+def found(*paths: Path, left_out: tuple[Path, ...] = ()) -> list[Source]:
+    return list(find_sources(paths, left_out=left_out))
+
+
+def names(*paths: Path, left_out: tuple[Path, ...] = ()) -> list[str]:
+    return [source.name for source in found(*paths, left_out=left_out)]
+
+
+def test_a_folder_is_walked_in_order_and_a_file_is_called_by_its_name(tmp_path: Path) -> None:
+    for name in ("b.pdf", "a/inv.pdf", "a/deep/er/x.tif"):
+        put(tmp_path / "in" / name)
+    assert names(tmp_path / "in") == ["a/deep/er/x.tif", "a/inv.pdf", "b.pdf"]
+    assert names(tmp_path / "in" / "a" / ".." / "b.pdf") == ["b.pdf"]
+
+
+def test_hidden_files_are_left_out_unless_named(tmp_path: Path) -> None:
+    hidden = put(tmp_path / ".hidden.pdf")
+    put(tmp_path / ".git" / "x.pdf")
+    assert names(tmp_path) == []
+    assert names(hidden) == [".hidden.pdf"]
+
+
+def test_links_to_files_are_followed_and_links_to_folders_are_not(tmp_path: Path) -> None:
+    put(tmp_path / "in" / "a.pdf")
+    (tmp_path / "in" / "link.pdf").symlink_to(tmp_path / "in" / "a.pdf")
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
+    (tmp_path / "in" / "broken.pdf").symlink_to(tmp_path / "nowhere")
+    assert names(tmp_path / "in") == ["a.pdf", "broken.pdf", "link.pdf"]
+
+
+def test_a_file_reached_twice_is_taken_once(tmp_path: Path) -> None:
+    file = put(tmp_path / "in" / "a" / "x.pdf")
+    assert names(tmp_path / "in", tmp_path / "in" / "a", file) == ["a/x.pdf"]
+
+
+def test_two_files_that_want_one_name_get_two_and_say_so(tmp_path: Path) -> None:
+    first, second, third = (put(tmp_path / folder / "x.tar.pdf") for folder in "abc")
+    sources = found(first, second, third)
+    assert [source.name for source in sources] == ["x.tar.pdf", "x.tar (2).pdf", "x.tar (3).pdf"]
+    assert {source.wanted for source in sources} == {"x.tar.pdf"}
+
+
+def test_names_that_would_meet_in_the_output_folder_are_kept_apart(tmp_path: Path) -> None:
+    put(tmp_path / "in" / "pages.jsonl" / "x.pdf")
+    put(tmp_path / "in" / "report")
+    put(tmp_path / "in" / "report.json" / "y.pdf")
+    put(tmp_path / "in" / "report.md" / "z.pdf")
+    sources = found(tmp_path / "in")
+    files = {f"{source.output_stem}{suffix}" for source in sources for suffix in (".md", ".json")}
+    files |= {"pages.jsonl", "failures.jsonl"}
+    out = tmp_path / "out"
+    for file in sorted(files, key=len):
+        put(out / file)
+    assert len(sources) == 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["line\nbreak.pdf", "tab\there.pdf", "-rf", "a;b|c&d.pdf", " ", "ünïcödé.pdf", "e\u0301.pdf", "...pdf.x"],
+)
+def test_odd_names_are_kept(tmp_path: Path, name: str) -> None:
+    put(tmp_path / "in" / name)
+    expected = [] if name.startswith(".") else [name]
+    assert names(tmp_path / "in") == expected
+
+
+def test_bytes_that_are_no_unicode_are_spelled_out(tmp_path: Path) -> None:
+    put(Path(os.fsdecode(os.fsencode(tmp_path) + b"/in/caf\xe9.pdf")))
+    [source] = found(tmp_path / "in")
+    assert source.name == source.output_stem == r"caf\xe9.pdf"
+    assert source.path.is_file()
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "\N{SNOWMAN}"])
+def test_names_of_every_length_leave_room_for_the_suffix(tmp_path: Path, letter: str) -> None:
+    longest = letter * (251 // len(letter.encode()))
+    put(tmp_path / "in" / f"{longest}.pdf")
+    put(tmp_path / "in" / f"{longest}.png")
+    sources = found(tmp_path / "in")
+    assert [source.name for source in sources] == [f"{longest}.pdf", f"{longest}.png"]
+    assert len({source.output_stem for source in sources}) == 2
+    for source in sources:
+        put(tmp_path / "out" / f"{source.output_stem}.json")
+
+
+def test_the_output_and_state_folders_below_a_walked_folder_are_left_out(tmp_path: Path) -> None:
+    put(tmp_path / "a.pdf")
+    put(tmp_path / "out" / "a.pdf.json")
+    put(tmp_path / "state" / "blobs" / "ab" / "abcd")
+    assert names(tmp_path, left_out=(tmp_path / "out", tmp_path / "state")) == ["a.pdf"]
+
+
+def test_results_of_earlier_runs_are_never_read(tmp_path: Path) -> None:
+    put(tmp_path / "a.pdf")
+    for name in ("pages.jsonl", "failures.jsonl", "a.pdf.json", "a.pdf.md", "sub/b.pdf.md", "sub/b.pdf"):
+        put(tmp_path / "earlier" / name)
+    assert names(tmp_path, left_out=(tmp_path / "now",)) == ["a.pdf", "earlier/sub/b.pdf"]
+    assert names(tmp_path / "earlier" / "sub") == ["b.pdf"]
+
+
+def test_results_beside_their_sources_are_not_read(tmp_path: Path) -> None:
+    for name in ("a.pdf", "a.pdf.json", "a.pdf.md", "pages.jsonl", "failures.jsonl"):
+        put(tmp_path / name)
+    assert names(tmp_path, left_out=(tmp_path,)) == ["a.pdf"]
+
+
+def test_a_path_that_is_not_there_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    put(tmp_path / "a.pdf")
+    sources = found(tmp_path / "missing.pdf", tmp_path / "a.pdf")
+    assert [source.problem is None for source in sources] == [False, True]

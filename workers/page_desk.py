@@ -1,0 +1,194 @@
+"""Which pages are still to be read, by whom, and what becomes of them when a worker is lost."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+
+from models.document import Document
+from models.errors import EngineUnavailable, PageFailed
+from pipeline.settings import Settings
+from pipeline.store import FinishedPage, PageStore
+from workers.events import Event, PageFinished, PageGivenUp, PageRetried
+from workers.messages import PageAttemptFailed, PageDone, PagesClaimed, ReadTask
+from workers.owner import is_alive
+from workers.pool import Worker
+from workers.run_state import PageQueue, ReadingState, RunOptions, SourceState
+from workers.worker_process import charge_attempt
+
+MAX_DEATHS_BEFORE_FIRST_PAGE = 3
+"""Workers that die while loading engines, one after the other, before the engines are taken to be broken."""
+
+
+class PageDesk:
+    """``on_complete`` hears of each reading of which no page is pending or running any more, anywhere."""
+
+    def __init__(
+        self,
+        *,
+        pages: PageStore,
+        settings: Settings,
+        options: RunOptions,
+        on_event: Callable[[Event], None],
+        on_complete: Callable[[ReadingState], None],
+    ) -> None:
+        self._pages = pages
+        self._options = options
+        self._max_attempts = settings.executor.max_attempts
+        self._emit = on_event
+        self._on_complete = on_complete
+        self._readings: dict[str, ReadingState] = {}
+        self._queue = PageQueue(max_batch=settings.rasterise.pages_per_call, jobs=options.jobs)
+        self._deaths_in_a_row = 0
+        self._next_poll_s = 0.0
+
+    @property
+    def readings(self) -> Collection[ReadingState]:
+        return self._readings.values()
+
+    def reading(self, document_id: str) -> ReadingState | None:
+        return self._readings.get(document_id)
+
+    def open(self, first: SourceState, document: Document, password: str | None) -> ReadingState:
+        """Take up the reading of a document that is new to this run, where earlier runs left it."""
+        opened = self._pages.open_reading(document, self._options.fingerprint, force=self._options.force)
+        reading = ReadingState(
+            reading_id=opened.reading_id,
+            document=document,
+            password=password,
+            first=first,
+            pending=deque(opened.pending),
+            is_complete=opened.is_complete,
+        )
+        self._readings[document.document_id] = reading
+        self._report_earlier(reading, opened.finished)
+        self._queue.add(reading)
+        return reading
+
+    def next_batch(self) -> ReadTask | None:
+        return self._queue.next_batch()
+
+    def hear(self, worker: Worker, task: ReadTask, said: PagesClaimed | PageDone | PageAttemptFailed) -> None:
+        if isinstance(said, PagesClaimed):
+            self._deaths_in_a_row = 0
+            worker.claimed = list(said.page_numbers)
+            return
+        assert worker.claimed is not None
+        reading = self._reading_of(task)
+        worker.claimed.remove(said.page_number)
+        worker.pages_read += 1
+        reading.in_flight.discard(said.page_number)
+        if isinstance(said, PageDone):
+            reading.reported.add(said.page_number)
+            self._emit_finished(reading, said, from_earlier_run=False)
+        else:
+            self._note_failed_attempt(reading, said, alone=False)
+
+    def end(self, task: ReadTask) -> None:
+        """The worker is through with the task; pages of it that it did not settle are somebody else's."""
+        reading = self._reading_of(task)
+        reading.in_flight.difference_update(task.page_numbers)
+        self._complete(reading)
+
+    def lose(self, worker: Worker, task: ReadTask, error: PageFailed) -> None:
+        """Charge the page that was being read; the others of the batch go back, each to be read by itself."""
+        reading = self._reading_of(task)
+        reading.in_flight.difference_update(task.page_numbers)
+        if worker.claimed is None:
+            self._note_death_before_first_page()
+            reading.put_back(task.page_numbers, alone=False)
+        elif worker.claimed:
+            self._charge_first(worker, reading, worker.claimed, error)
+        if worker.owner is not None:
+            self._pages.release_leases(worker.owner)
+        self._queue.add(reading)
+        self._complete(reading)
+
+    def poll_others(self, *, every_s: float) -> None:
+        """Look after the pages that another run holds: it may finish them, give them back, or die."""
+        if time.monotonic() < self._next_poll_s:
+            return
+        self._next_poll_s = time.monotonic() + every_s
+        waiting = [reading for reading in self.readings if reading.waits_for_others]
+        if waiting:
+            self._pages.reclaim_leases(is_alive)
+        for reading in waiting:
+            reading.pending.extend(self._pages.pending_pages(reading.reading_id))
+            self._queue.add(reading)
+            self._complete(reading)
+
+    def _charge_first(
+        self, worker: Worker, reading: ReadingState, claimed: list[int], error: PageFailed
+    ) -> None:
+        assert worker.owner is not None
+        current, *others = claimed
+        reading.put_back(others, alone=True)
+        failed = charge_attempt(
+            self._pages,
+            reading.reading_id,
+            current,
+            owner=worker.owner,
+            error=error,
+            max_attempts=self._max_attempts,
+        )
+        if failed is not None:
+            self._note_failed_attempt(reading, failed, alone=True)
+
+    def _note_failed_attempt(self, reading: ReadingState, failed: PageAttemptFailed, *, alone: bool) -> None:
+        source, page_number = reading.first.name, failed.page_number
+        if failed.gave_up:
+            reading.reported.add(page_number)
+            self._emit(
+                PageGivenUp(source=source, page_number=page_number, code=failed.code, message=failed.message)
+            )
+            return
+        reading.put_back([page_number], alone=alone)
+        self._queue.add(reading)
+        self._emit(
+            PageRetried(
+                source=source,
+                page_number=page_number,
+                attempt=failed.attempt,
+                code=failed.code,
+                message=failed.message,
+            )
+        )
+
+    def _note_death_before_first_page(self) -> None:
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row >= MAX_DEATHS_BEFORE_FIRST_PAGE:
+            raise EngineUnavailable("worker processes die while loading the engines; run `doctriage doctor`")
+
+    def _complete(self, reading: ReadingState) -> None:
+        """Say that the reading is complete, if no page of it is pending or running anywhere."""
+        if not reading.waits_for_others:
+            return
+        self._pages.complete_reading(reading.reading_id)
+        if not self._pages.is_complete(reading.reading_id):
+            return
+        reading.is_complete = True
+        self._report_earlier(reading, self._pages.finished_pages(reading.reading_id))
+        self._on_complete(reading)
+
+    def _report_earlier(self, reading: ReadingState, finished: Iterable[FinishedPage]) -> None:
+        for page in finished:
+            if page.page_number not in reading.reported:
+                reading.reported.add(page.page_number)
+                self._emit_finished(reading, page, from_earlier_run=True)
+
+    def _emit_finished(
+        self, reading: ReadingState, page: FinishedPage | PageDone, *, from_earlier_run: bool
+    ) -> None:
+        self._emit(
+            PageFinished(
+                source=reading.first.name,
+                page_number=page.page_number,
+                route=page.route,
+                elapsed_s=page.elapsed_s,
+                from_earlier_run=from_earlier_run,
+            )
+        )
+
+    def _reading_of(self, task: ReadTask) -> ReadingState:
+        return self._readings[task.document.document_id]

@@ -1,0 +1,206 @@
+"""A pool of worker processes that outlives any of them.
+
+``concurrent.futures`` gives up its whole pool when one process dies; here a worker that crashes, is killed
+for its memory or says nothing for too long costs its own task, and the next task gets a new process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from workers.messages import Hello, Reply, Task, TaskEnded, WorkerSetup
+from workers.worker_process import work
+
+ONE_THREAD = dict.fromkeys(
+    ("OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
+"""One process a CPU reads fastest when none of them starts threads of its own."""
+
+STOP_PATIENCE_S = 5.0
+"""How long a worker that was asked to stop may take before it is killed."""
+
+
+DYING_PATIENCE_S = 1.0
+"""How long a worker that hung up may take to end by itself, so that its own exit code is seen."""
+
+
+class LossReason(StrEnum):
+    DIED = "died"
+    STALLED = "stalled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A worker is gone, with its task undone. ``exit_code`` is negative for a signal; None when it was killed
+    for saying nothing. ``owner`` is the name its leases bear, None when it never got to claim one."""
+
+    reason: LossReason
+    exit_code: int | None
+    owner: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """``task`` is what it works on, None when idle; ``claimed`` are the pages of a reading task that it holds
+    and has not settled, None before it said so. ``deadline_s`` is on the monotonic clock."""
+
+    process: BaseProcess
+    connection: Connection
+    task: Task | None = None
+    owner: str | None = None
+    deadline_s: float | None = None
+    silence_limit_s: float = 0.0
+    claimed: list[int] | None = None
+    pages_read: int = 0
+
+
+class WorkerPool:
+    """At most ``size`` processes, started when there is work for them."""
+
+    def __init__(self, setup: WorkerSetup, *, size: int) -> None:
+        self._setup = setup
+        self._size = size
+        self._workers: list[Worker] = []
+        self._context = multiprocessing.get_context("spawn")
+
+    @property
+    def has_room(self) -> bool:
+        """Whether ``send`` would find a process for a task."""
+        return len(self._workers) < self._size or any(worker.task is None for worker in self._workers)
+
+    @property
+    def is_busy(self) -> bool:
+        return any(worker.task is not None for worker in self._workers)
+
+    def send(self, task: Task, *, silence_limit_s: float, start_limit_s: float | None = None) -> None:
+        """Give the task to an idle process, or a new one, which is killed when it says nothing for the limit
+        (for ``start_limit_s`` until its first word)."""
+        worker = next((worker for worker in self._workers if worker.task is None), None) or self._start()
+        worker.task = task
+        worker.silence_limit_s = silence_limit_s
+        worker.claimed = None
+        worker.deadline_s = time.monotonic() + (start_limit_s or silence_limit_s)
+        with contextlib.suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # it died idle: ``wait`` reports the loss
+            worker.connection.send(task)
+
+    def wait(self, timeout_s: float) -> Iterator[tuple[Worker, Task | None, Reply | Loss]]:
+        """What the workers said, or that they are lost, after at most about ``timeout_s``."""
+        by_connection = {worker.connection: worker for worker in self._workers}
+        for connection in wait(list(by_connection), self._patience_s(timeout_s)):
+            assert isinstance(connection, Connection)
+            yield from self._heard(by_connection[connection])
+        now_s = time.monotonic()
+        for worker in [*self._workers]:
+            if worker.deadline_s is not None and worker.deadline_s < now_s and not worker.connection.poll():
+                task = worker.task
+                self._kill(worker)
+                yield worker, task, Loss(reason=LossReason.STALLED, exit_code=None, owner=worker.owner)
+
+    def retire(self, worker: Worker) -> None:
+        """Let an idle worker end; its place is free at once."""
+        self._workers.remove(worker)
+        _ask_to_stop(worker)
+
+    def close(self) -> None:
+        """Ask every worker to end; those that do not are killed."""
+        for worker in self._workers:
+            with contextlib.suppress(OSError):
+                worker.connection.send(None)
+        for worker in self._workers:
+            _end(worker)
+        self._workers.clear()
+
+    def kill(self) -> tuple[str, ...]:
+        """End every worker now, whatever it does; the names of those that may hold leases."""
+        owners = tuple(worker.owner for worker in self._workers if worker.owner is not None)
+        for worker in [*self._workers]:
+            self._kill(worker)
+        return owners
+
+    def _start(self) -> Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=work, args=(theirs, self._setup), name="doctriage-worker")
+        with _environment(ONE_THREAD):
+            process.start()
+        theirs.close()
+        worker = Worker(process=process, connection=ours)
+        self._workers.append(worker)
+        return worker
+
+    def _heard(self, worker: Worker) -> Iterator[tuple[Worker, Task | None, Reply | Loss]]:
+        """Everything that lies ready on the worker's connection."""
+        while worker in self._workers and worker.connection.poll():
+            task = worker.task
+            try:
+                reply: Reply = worker.connection.recv()
+            except (EOFError, ConnectionResetError):
+                worker.process.join(DYING_PATIENCE_S)
+                self._kill(worker)
+                exit_code = worker.process.exitcode
+                yield worker, task, Loss(reason=LossReason.DIED, exit_code=exit_code, owner=worker.owner)
+                return
+            self._note(worker, reply)
+            yield worker, task, reply
+
+    def _note(self, worker: Worker, reply: Reply) -> None:
+        if isinstance(reply, Hello):
+            worker.owner = reply.owner
+        elif isinstance(reply, TaskEnded):
+            worker.task = worker.deadline_s = None
+        elif worker.task is not None:
+            worker.deadline_s = time.monotonic() + worker.silence_limit_s
+
+    def _patience_s(self, timeout_s: float) -> float:
+        deadlines = [worker.deadline_s for worker in self._workers if worker.deadline_s is not None]
+        return max(0.0, min([timeout_s, *(deadline - time.monotonic() for deadline in deadlines)]))
+
+    def _kill(self, worker: Worker) -> None:
+        self._workers.remove(worker)
+        kill_group(worker.process)
+        worker.process.join()
+        worker.connection.close()
+
+
+def kill_group(process: BaseProcess) -> None:
+    """Kill a worker and whatever programs it has running (it leads a process group of its own)."""
+    assert process.pid is not None
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+def _ask_to_stop(worker: Worker) -> None:
+    with contextlib.suppress(OSError):
+        worker.connection.send(None)
+    _end(worker)
+
+
+def _end(worker: Worker) -> None:
+    worker.process.join(STOP_PATIENCE_S)
+    if worker.process.is_alive():
+        kill_group(worker.process)
+        worker.process.join()
+    worker.connection.close()
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables for a process that is started inside, where the user has not set them."""
+    missing = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            del os.environ[name]

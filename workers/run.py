@@ -1,0 +1,303 @@
+"""One run of the embedded executor: from sources to written files, over a pool that may lose workers."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+import structlog
+
+from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnreadable, WorkerCrashed
+from pipeline.fingerprint import reading_fingerprint
+from pipeline.settings import Settings
+from pipeline.store import Store
+from workers.events import DocumentFinished, DocumentFound, DocumentRejectedEvent, Event, SourceRenamed
+from workers.messages import (
+    Hello,
+    Identified,
+    IdentifyTask,
+    IntakeAccepted,
+    IntakeRefused,
+    IntakeTask,
+    PageAttemptFailed,
+    PageDone,
+    PagesClaimed,
+    ReadTask,
+    Reply,
+    RunImpossible,
+    SourceNotWritten,
+    SourceWritten,
+    Task,
+    TaskEnded,
+    WriteTask,
+)
+from workers.page_desk import PageDesk
+from workers.pool import Loss, LossReason, Worker, WorkerPool
+from workers.retry import retry_decision
+from workers.run_state import ReadingState, RunOptions, SourceState
+from workers.sources import Source
+
+POLL_S = 1.0
+"""How often pages that another run holds are looked at."""
+
+ENGINE_LOAD_S = 300.0
+"""Beyond a page's own limit, what loading engines and weights may take before the first page."""
+
+WRITE_LIMIT_S = 3600.0
+"""Writing thousands of pages says nothing for a while; an hour means a file system that hangs."""
+
+log = structlog.get_logger()
+
+
+def identify_engines(pool: WorkerPool, settings: Settings) -> str:
+    """The fingerprint of this run. Raises ``EngineUnavailable`` for an engine or language that is missing."""
+    pool.send(IdentifyTask(), silence_limit_s=ENGINE_LOAD_S)
+    versions = None
+    while pool.is_busy:
+        for _, _, reply in pool.wait(POLL_S):
+            if isinstance(reply, Loss):
+                raise EngineUnavailable("the OCR engine dies while it is loaded; run `doctriage doctor`")
+            if isinstance(reply, RunImpossible):
+                raise reply.error
+            if isinstance(reply, Identified):
+                versions = reply.engine_versions
+    assert versions is not None
+    return reading_fingerprint(settings, versions)
+
+
+class IngestRun:
+    """``run`` returns when every source is written or has failed."""
+
+    def __init__(
+        self,
+        *,
+        pool: WorkerPool,
+        store: Store,
+        settings: Settings,
+        options: RunOptions,
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self._pool = pool
+        self._submissions = store.submissions
+        self._limits = settings.executor
+        self._options = options
+        self._emit = on_event
+        self._sources: list[SourceState] = []
+        self._intake: deque[int] = deque()
+        self._writes: deque[SourceState] = deque()
+        self._desk = PageDesk(
+            pages=store.pages,
+            settings=settings,
+            options=options,
+            on_event=on_event,
+            on_complete=self._queue_writes,
+        )
+        self._unsettled = 0
+
+    @property
+    def first_sources(self) -> dict[int, str]:
+        """By reading, the source whose name its events bear."""
+        return {reading.reading_id: reading.first.name for reading in self._desk.readings}
+
+    def run(self, sources: Iterable[Source]) -> None:
+        for source in sources:
+            self._admit(source)
+        while self._unsettled:
+            self._dispatch()
+            for worker, task, said in self._pool.wait(POLL_S):
+                self._hear(worker, task, said)
+            self._desk.poll_others(every_s=POLL_S)
+
+    def _admit(self, source: Source) -> None:
+        state = SourceState(number=len(self._sources), source=source)
+        self._sources.append(state)
+        self._unsettled += 1
+        if source.name != source.wanted:
+            self._emit(SourceRenamed(source=source.name, wanted=source.wanted))
+        if source.problem is None:
+            self._intake.append(state.number)
+        else:
+            self._refuse(state, SourceUnreadable.code, f"{source.name}: {source.problem}")
+
+    # Handing out
+
+    def _dispatch(self) -> None:
+        limit_s = self._limits.page_timeout_s
+        while self._pool.has_room:
+            if self._writes:
+                self._pool.send(self._write_task(self._writes.popleft()), silence_limit_s=WRITE_LIMIT_S)
+            elif self._intake:
+                self._pool.send(
+                    self._intake_task(self._intake.popleft()),
+                    silence_limit_s=limit_s,
+                    start_limit_s=limit_s + ENGINE_LOAD_S,
+                )
+            elif (task := self._desk.next_batch()) is not None:
+                self._pool.send(task, silence_limit_s=limit_s, start_limit_s=limit_s + ENGINE_LOAD_S)
+            else:
+                return
+
+    def _intake_task(self, source_number: int) -> IntakeTask:
+        source = self._sources[source_number].source
+        return IntakeTask(source_number=source_number, path=source.path, name=source.name)
+
+    def _write_task(self, state: SourceState) -> WriteTask:
+        assert state.reading is not None
+        assert state.source_id is not None
+        return WriteTask(
+            source_number=state.number,
+            source_id=state.source_id,
+            reading_id=state.reading.reading_id,
+            document=state.reading.document,
+            name=state.name,
+            output_stem=state.source.output_stem,
+        )
+
+    # Listening
+
+    def _hear(self, worker: Worker, task: Task | None, said: Reply | Loss) -> None:
+        match said:
+            case Loss():
+                self._lose(worker, task, said)
+            case RunImpossible():
+                raise said.error
+            case IntakeAccepted():
+                self._accept(said)
+            case IntakeRefused():
+                self._refuse(self._sources[said.source_number], said.code, said.message)
+            case PagesClaimed() | PageDone() | PageAttemptFailed():
+                assert isinstance(task, ReadTask)
+                self._desk.hear(worker, task, said)
+            case SourceWritten():
+                self._note_written(said)
+            case SourceNotWritten():
+                self._note_not_written(said)
+            case TaskEnded():
+                self._end_task(worker, task, said)
+            case Hello() | Identified():
+                pass
+            case _:
+                assert_never(said)
+
+    def _accept(self, accepted: IntakeAccepted) -> None:
+        state = self._sources[accepted.source_number]
+        document = accepted.document
+        known = self._desk.reading(document.document_id)
+        self._emit(
+            DocumentFound(
+                source=state.name,
+                document_id=document.document_id,
+                page_count=document.page_count,
+                same_bytes_as=None if known is None else known.first.name,
+            )
+        )
+        reading = known or self._desk.open(state, document, accepted.password)
+        state.reading = reading
+        state.source_id = self._submissions.add_source(
+            self._options.submission_id,
+            name=state.name,
+            output_stem=state.source.output_stem,
+            reading_id=reading.reading_id,
+        )
+        reading.sources.append(state)
+        if reading.is_complete:
+            self._writes.append(state)
+
+    def _queue_writes(self, reading: ReadingState) -> None:
+        self._writes.extend(source for source in reading.sources if not source.is_settled)
+
+    def _end_task(self, worker: Worker, task: Task | None, ended: TaskEnded) -> None:
+        if isinstance(task, ReadTask):
+            self._desk.end(task)
+        is_old = worker.pages_read >= self._limits.max_pages_per_worker
+        if is_old or ended.memory_bytes > self._limits.max_bytes_per_worker:
+            self._pool.retire(worker)
+
+    def _note_written(self, written: SourceWritten) -> None:
+        state = self._sources[written.source_number]
+        assert state.reading is not None
+        self._settle(state)
+        self._emit(
+            DocumentFinished(
+                source=state.name,
+                document_id=state.reading.document.document_id,
+                page_count=state.reading.document.page_count,
+                failed_pages=written.failed_pages,
+                outputs=written.outputs,
+            )
+        )
+
+    def _note_not_written(self, said: SourceNotWritten) -> None:
+        state = self._sources[said.source_number]
+        assert state.reading is not None
+        if said.refusal is None:
+            state.reading.is_complete = False  # another run reads it again; the desk waits for that
+        else:
+            self._refuse(state, said.refusal.code, str(said.refusal))
+
+    # Losses
+
+    def _lose(self, worker: Worker, task: Task | None, loss: Loss) -> None:
+        error = _error_of(loss)
+        log.warning("worker_lost", reason=loss.reason, exit_code=loss.exit_code, task=type(task).__name__)
+        match task:
+            case ReadTask():
+                self._desk.lose(worker, task, error)
+            case IntakeTask():
+                state = self._sources[task.source_number]
+                if self._may_try_again(state, error):
+                    self._intake.append(task.source_number)
+                else:
+                    self._refuse(state, error.code, f"{state.name}: {error}")
+            case WriteTask():
+                state = self._sources[task.source_number]
+                if self._may_try_again(state, error):
+                    self._writes.append(state)
+                else:
+                    self._refuse(state, error.code, f"{state.name}: {error}")
+            case IdentifyTask() | None:
+                pass
+            case _:
+                assert_never(task)
+
+    def _may_try_again(self, state: SourceState, error: PageFailed) -> bool:
+        state.attempts += 1
+        return retry_decision(error, state.attempts, max_attempts=self._limits.max_attempts) is not None
+
+    # Settling
+
+    def _refuse(self, state: SourceState, code: str, message: str) -> None:
+        if state.source_id is None:
+            state.source_id = self._submissions.add_source(
+                self._options.submission_id,
+                name=state.name,
+                output_stem=state.source.output_stem,
+                error_code=code,
+                error_message=message,
+            )
+        else:
+            self._submissions.fail_source(state.source_id, code=code, message=message)
+        self._settle(state)
+        self._emit(DocumentRejectedEvent(source=state.name, code=code, message=message))
+
+    def _settle(self, state: SourceState) -> None:
+        assert not state.is_settled
+        state.is_settled = True
+        self._unsettled -= 1
+
+
+def _error_of(loss: Loss) -> PageFailed:
+    if loss.reason is LossReason.STALLED:
+        return PageTimedOut(
+            "nothing came of it within the time limit and it was stopped; raise "
+            "DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S, or take the page out if it is damaged"
+        )
+    exit_code = "no exit code" if loss.exit_code is None else str(loss.exit_code)
+    if loss.exit_code is not None and loss.exit_code < 0:
+        exit_code = signal.Signals(-loss.exit_code).name
+    return WorkerCrashed(
+        f"the process that read it ended ({exit_code}); the page may be damaged, or the memory too small: "
+        "try again with fewer --jobs"
+    )
