@@ -10,6 +10,8 @@ from typing import NotRequired, TypedDict, cast
 
 from models.errors import PageNotFound
 from models.page import Route
+from pipeline.signals.names import SignalName
+from workers.signal_words import signal_in_words
 
 ROUTES_IN_WORDS = {
     Route.TEXT_LAYER: "the PDF's own text layer was sound and was used as it is",
@@ -18,9 +20,6 @@ ROUTES_IN_WORDS = {
     Route.BLANK: "blank: no ink worth reading, nothing was run on it",
     Route.OCR_DEGRADED: "needs the vision-language model and did not get it; the OCR text was kept",
 }
-
-SIGNALS_IN_WORDS: Mapping[str, str] = {}
-"""What each signal of ``pipeline.score`` measures."""
 
 
 class ReasonJson(TypedDict):
@@ -67,10 +66,6 @@ class ExplainedPage:
     page: PageJson
 
 
-def signal_in_words(signal: str) -> str:
-    return SIGNALS_IN_WORDS.get(signal, signal.replace("_", " "))
-
-
 def explanation(explained: ExplainedPage) -> Iterator[str]:
     """One line a fact; the reasons last."""
     page = explained.page
@@ -84,11 +79,13 @@ def explanation(explained: ExplainedPage) -> Iterator[str]:
 
 
 def reason_in_words(reason: ReasonJson) -> str:
-    """Like ``share of characters in doubt: 0.31 is above the limit of 0.15 (low_confidence_share)``."""
+    """Like ``share of characters …: 0.31 is above the limit of 0.15 (unsure_character_share)``."""
+    words = signal_in_words(reason["signal"])
+    if reason["signal"] == SignalName.FORCED_VLM:
+        return words
     measured, threshold = reason["measured"], reason["threshold"]
-    side = "below" if measured < threshold else "above" if measured > threshold else "at"
-    words = f"{_number(measured)} is {side} the limit of {_number(threshold)}"
-    return f"{signal_in_words(reason['signal'])}: {words} ({reason['signal']})"
+    side = "is below" if measured < threshold else "is above" if measured > threshold else "reaches"
+    return f"{words}: {_number(measured)} {side} the limit of {_number(threshold)} ({reason['signal']})"
 
 
 def measured_signals(page: PageJson) -> Iterator[str]:

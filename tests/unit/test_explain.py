@@ -10,6 +10,7 @@ import pytest
 
 from models.errors import PageNotFound
 from models.page import Route
+from pipeline.signals.names import SignalName
 from workers.explain import (
     ROUTES_IN_WORDS,
     ExplainedPage,
@@ -20,6 +21,7 @@ from workers.explain import (
     page_of_output,
     reason_in_words,
 )
+from workers.signal_words import SCORE_SIGNALS, signal_in_words
 
 
 def page_json(**changes: object) -> PageJson:
@@ -80,7 +82,7 @@ def test_reasons_that_were_overridden_are_told_apart() -> None:
     [
         (0.2, 0.5, "0.2 is below the limit of 0.5"),
         (0.61234, 0.5, "0.6123 is above the limit of 0.5"),
-        (1.0, 1.0, "1 is at the limit of 1"),
+        (1.0, 1.0, "1 reaches the limit of 1"),
     ],
 )
 def test_a_reason_says_on_which_side_the_value_lies(measured: float, threshold: float, words: str) -> None:
@@ -93,6 +95,16 @@ def test_signals_that_do_not_apply_have_no_number() -> None:
     said = list(measured_signals(page_json(signals=signals)))
     assert said[0].endswith("0.0412 (ink_share)")
     assert said[1].endswith("does not apply (ocr_median)")
+
+
+def test_a_page_sent_on_demand_has_no_number() -> None:
+    reason = ReasonJson(signal="forced_vlm", measured=1.0, threshold=1.0)
+    assert reason_in_words(reason) == "every page was asked to go to the model (--route vlm)"
+
+
+def test_every_signal_of_the_score_has_words() -> None:
+    assert set(SCORE_SIGNALS) == set(SignalName)
+    assert signal_in_words("a_signal_of_tomorrow") == "a signal of tomorrow"
 
 
 def test_every_route_has_words() -> None:

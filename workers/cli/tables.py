@@ -14,7 +14,7 @@ from models.page import Route
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
 from workers.events import DocumentReport, FailureReport, IngestReport
-from workers.explain import signal_in_words
+from workers.signal_words import signal_in_words
 
 ROWS_SHOWN = 50
 """Rows of a table; ``pages.jsonl`` and ``failures.jsonl`` have all of them."""

@@ -1,0 +1,49 @@
+"""Signals in words, for those who read reports rather than code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pipeline.signals.names import SignalName
+
+SCORE_SIGNALS: Final[Mapping[str, str]] = {
+    SignalName.CONFIDENCE_P05: "confidence that a twentieth of the characters stay under",
+    SignalName.CONFIDENCE_P10: "confidence that a tenth of the characters stay under",
+    SignalName.CONFIDENCE_MEDIAN: "median confidence of the characters",
+    SignalName.UNSURE_CHARACTER_SHARE: "share of characters read with a confidence under 0.8",
+    SignalName.ODD_WORD_SHARE: "share of words that no language has",
+    SignalName.UNCOVERED_INK_SHARE: "share of the text-like ink that no word accounts for",
+    SignalName.UNCOVERED_LINE_SHARE: "share of the ink in lines that no word accounts for",
+    SignalName.STROKE_IRREGULARITY: "irregularity of the strokes that were read badly",
+    SignalName.HANDWRITING_LIKENESS: "likeness to handwriting",
+    SignalName.TABLE_RULED_CELLS: "cells of a ruled table",
+    SignalName.TABLE_ALIGNED_ROWS: "rows of a table without rules",
+    SignalName.TABLE_LAYOUT_CONFIDENCE: "the layout network's confidence in a table",
+    SignalName.STAMP_STRENGTH: "completeness of a stamp's ring or frame",
+    SignalName.BLANK: "blank page",
+    SignalName.FORCED_VLM: "every page was asked to go to the model (--route vlm)",
+}
+
+TEXT_LAYER_SIGNALS: Final[Mapping[str, str]] = {
+    "text_layer_letters": "letters and digits of the text layer that stand on ink",
+    "text_layer_words_on_ink": "share of the text layer's words that stand on ink",
+    "text_layer_unmapped_share": "share of glyphs whose font has no map to Unicode",
+    "text_layer_bad_share": "share of replacement, private use and control characters",
+    "text_layer_letter_share": "share of letters among all characters",
+    "text_layer_shape_agreement": "share of glyphs in fonts that draw what they say",
+    "text_layer_vowelless_share": "share of long words without a vowel",
+    "text_layer_colliding_share": "share of words printed over other words",
+    "text_layer_uncovered_text_share": "share of text-like rows without a word in the text layer",
+    "text_layer_uncovered_scan_share": "share of a scanned picture's ink without a word in the text layer",
+    "text_layer_hidden_fit": "share of hidden words that lie where the ink is",
+    "text_layer_hidden_plausible": "share of hidden words that are spelled like words",
+    "text_layer_frame_error": "difference between the page's shape in pixels and in points",
+}
+
+SIGNALS: Final[Mapping[str, str]] = {**SCORE_SIGNALS, **TEXT_LAYER_SIGNALS}
+
+
+def signal_in_words(signal: str) -> str:
+    """A signal of an older or newer policy, which has no words here, is called by its name."""
+    return SIGNALS.get(signal, signal.replace("_", " "))
