@@ -99,11 +99,10 @@ class Density:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A page's frame in its file, and the size its header declares (0 x 0 where that header is broken)."""
+    """A page's frame in its file, and the size its header declares; None where that header is broken."""
 
     index: int
-    width_px: int
-    height_px: int
+    size_px: tuple[int, int] | None
 
 
 def count_pages(path: Path, media_type: MediaType, *, max_pages: int, max_pixels: int) -> int:
@@ -113,10 +112,11 @@ def count_pages(path: Path, media_type: MediaType, *, max_pages: int, max_pixels
         for page_count, frame in enumerate(_page_frames(image, media_type), start=1):
             if page_count > max_pages:
                 raise TooManyPages(f"more than {max_pages} pages; split the file and submit the parts")
-            if frame.width_px * frame.height_px > max_pixels:
+            width_px, height_px = frame.size_px or (0, 0)
+            if width_px * height_px > max_pixels:
                 raise TooManyPixels(
-                    f"page {page_count} has {frame.width_px} x {frame.height_px} pixels and {max_pixels} are "
-                    "allowed; save it at a lower resolution and submit again"
+                    f"page {page_count} has {width_px} x {height_px} pixels and {max_pixels} are allowed; "
+                    "save it at a lower resolution and submit again"
                 )
     return page_count
 
@@ -139,6 +139,8 @@ def _read(
             frame = next(islice(_page_frames(image, media_type), page_number - 1, None), None)
             if frame is None:
                 raise PageNotRendered("the file ends before this page; get it again and submit that")
+            if frame.size_px is None:
+                raise PageNotRendered(_BROKEN_MESSAGE)
             image.seek(frame.index)
             return _raster(image, page_number, max_page_pixels)
     except DocumentCorrupt as error:
@@ -178,7 +180,7 @@ def _opened(source: Path | BytesIO, media_type: MediaType) -> Iterator[Image.Ima
 def _page_frames(image: Image.Image, media_type: MediaType) -> Iterator[Frame]:
     """A broken frame inside a TIFF is a page that will fail; two in a row mean that the chain is lost."""
     if media_type is not MediaType.TIFF:
-        yield Frame(0, *image.size)
+        yield Frame(0, image.size)
         return
     yielded, was_broken = False, False
     for index in count():
@@ -190,14 +192,14 @@ def _page_frames(image: Image.Image, media_type: MediaType) -> Iterator[Frame]:
             if was_broken:
                 break
             was_broken = True
-            yield Frame(index, 0, 0)
+            yield Frame(index, None)
             continue
         was_broken = False
         if not _tiff_tag(image, _SUBFILE_TYPE_TAG, 0) & _NOT_A_PAGE_BITS:
             yielded = True
-            yield Frame(index, *image.size)
+            yield Frame(index, image.size)
     if not yielded:
-        yield Frame(0, *image.size)
+        yield Frame(0, image.size)
 
 
 def _tiff_tag(image: Image.Image, tag: int, default: int) -> int:
