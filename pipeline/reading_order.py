@@ -1,0 +1,126 @@
+"""Lines in the order a person reads them, and the blocks that they form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+
+from models.geometry import Box
+from models.text import Block, Line, Word
+from pipeline.columns import regions
+from pipeline.paragraphs import Paragraphs
+from pipeline.rows import Fragment, body_em_px, fragments_of, in_logical_order, line_of, rows_of
+
+FUSED_LINES: Final = 3
+"""So many lines that run across a gutter mean that the reader has not seen the columns."""
+TURNED_ASPECT: Final = 2.5
+"""A line of several letters that is so much higher than wide runs along the page's side."""
+SLANTED_EMS: Final = 4.0
+"""A line whose box is so much higher than the body's type, and lies over other lines, is slanted."""
+
+
+def lines_from_words(words: Sequence[Word]) -> tuple[Line, ...]:
+    """Every word in exactly one line, lines in reading order, split where a gutter runs between columns.
+
+    The result doesn't depend on the order of ``words``: rows are found by geometry, and words written
+    from right to left are put into logical order by their letters.
+    """
+    fragments = fragments_of(words)
+    return tuple(
+        line_of(in_logical_order([word for fragment in row for word in fragment.words]))
+        for region in _regions(fragments, body_em_px(words))
+        for row in rows_of(region)
+    )
+
+
+def _regions(fragments: Sequence[Fragment], em_px: float) -> list[list[Fragment]]:
+    if not fragments:
+        return []
+    boxes = np.array([[f.box.left, f.box.top, f.box.right, f.box.bottom] for f in fragments])
+    return [[fragments[index] for index in region] for region in regions(boxes, em_px)]
+
+
+def ordered_blocks(lines: Sequence[Line], page_width_px: int, page_height_px: int) -> tuple[Block, ...]:
+    """Paragraphs, headings and list items in reading order; every word of ``lines`` is in exactly one of
+    them.
+
+    Lines with a ``paragraph_number`` keep their reader's order and grouping, unless the reader has fused
+    columns: then they are split at the gutter and ordered by geometry, as lines without a number always
+    are. Lines along the page's side and slanted ones come last.
+    """
+    kept = [line for line in lines if line.words]
+    aside = _aside(kept, page_height_px)
+    body = [line for index, line in enumerate(kept) if index not in aside]
+    em_px = body_em_px([word for line in body for word in line.words])
+    paragraphs = Paragraphs(body_em_px=em_px, page_width_px=page_width_px)
+    blocks = [block for region in _line_regions(body, em_px) for block in paragraphs.blocks(region)]
+    apart = [paragraphs.single(kept[index]) for index in sorted(aside)]
+    return (*blocks, *apart)
+
+
+def _aside(lines: Sequence[Line], page_height_px: int) -> frozenset[int]:
+    """Indices of turned and slanted lines."""
+    upright = [line for line in lines if not _is_turned(line)]
+    em_px = body_em_px([word for line in upright for word in line.words])
+    turned = {index for index, line in enumerate(lines) if _is_turned(line)}
+    high = [
+        index
+        for index, line in enumerate(lines)
+        if index not in turned and line.box.height > min(SLANTED_EMS * em_px, page_height_px / 2)
+    ]
+    slanted = {index for index in high if _lies_over(lines[index].box, index, lines)}
+    return frozenset(turned | slanted) if len(turned | slanted) < len(lines) else frozenset()
+
+
+def _is_turned(line: Line) -> bool:
+    letters = sum(character.isalnum() for character in line.text)
+    return letters >= 3 and line.box.height > TURNED_ASPECT * line.box.width
+
+
+def _lies_over(box: Box, own_index: int, lines: Sequence[Line]) -> bool:
+    covered = sum(
+        box.intersection(line.box) > 0.5 * line.box.area
+        for index, line in enumerate(lines)
+        if index != own_index and line.box.height < box.height / 2
+    )
+    return covered >= 2
+
+
+def _line_regions(lines: Sequence[Line], em_px: float) -> Iterator[list[Line]]:
+    """Lines a column at a time, or a paragraph of the reader's at a time."""
+    pieces = [(index, fragment) for index, line in enumerate(lines) for fragment in fragments_of(line.words)]
+    by_geometry = _regions([fragment for _, fragment in pieces], em_px)
+    owner = {id(fragment): index for index, fragment in pieces}
+    if _has_numbers(lines) and _fused_count(by_geometry, owner) < FUSED_LINES:
+        for _, group in groupby(lines, key=lambda line: line.paragraph_number):
+            yield list(group)
+        return
+    for region in by_geometry:
+        yield [line for row in rows_of(region) for line in _lines_of_row(row, owner, lines)]
+
+
+def _has_numbers(lines: Sequence[Line]) -> bool:
+    return any(line.paragraph_number is not None for line in lines)
+
+
+def _fused_count(by_geometry: Sequence[Sequence[Fragment]], owner: dict[int, int]) -> int:
+    """Lines whose pieces fall into different regions."""
+    homes: dict[int, set[int]] = {}
+    for number, region in enumerate(by_geometry):
+        for fragment in region:
+            homes.setdefault(owner[id(fragment)], set()).add(number)
+    return sum(len(numbers) > 1 for numbers in homes.values())
+
+
+def _lines_of_row(row: Sequence[Fragment], owner: dict[int, int], lines: Sequence[Line]) -> Iterator[Line]:
+    """The pieces of each line in one row, as that line where it is whole."""
+    owners = list(dict.fromkeys(owner[id(fragment)] for fragment in row))
+    for index in owners:
+        words = [word for fragment in row if owner[id(fragment)] == index for word in fragment.words]
+        if len(words) == len(lines[index].words):
+            yield lines[index]
+        else:
+            yield line_of(in_logical_order(words))

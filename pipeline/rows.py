@@ -1,0 +1,201 @@
+"""Words joined to fragments and rows by where they stand, and put into logical order by the scripts they
+are in."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+from models.geometry import Box, enclosing_box
+from models.text import Line, Word
+from pipeline.letter_shapes import OTHER_EM, em_px, is_square, typical_em_px
+
+FRAGMENT_GAP_EM: Final = 0.7
+"""Words further apart than this may stand in different columns; a word space is 0.25, in justified text
+up to 0.7."""
+SAME_ROW_OVERLAP: Final = 0.5
+"""Words of one row share at least this much of the height of the lower one."""
+LARGEST_SIZE_RATIO: Final = 2.2
+"""A drop cap or a logo is no neighbour for words so much smaller."""
+JOINED_GAP_EM: Final = 0.3
+"""Between ideographs, a gap below this is no space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Words that follow each other without a wide gap, in logical order."""
+
+    words: tuple[Word, ...]
+    box: Box
+
+
+def body_em_px(words: Sequence[Word]) -> float:
+    """The font size of most of the text; 1 where there is none."""
+    typical = typical_em_px([(word.text, word.box.height) for word in words])
+    if typical is None and words:
+        typical = max(fmean(word.box.height for word in words) / OTHER_EM, 1.0)
+    return typical or 1.0
+
+
+def word_key(word: Word) -> tuple[float, float, float, float, str]:
+    box = word.box
+    return (box.left, box.top, box.right, box.bottom, word.text)
+
+
+def fragments_of(words: Sequence[Word]) -> list[Fragment]:
+    """Chains of neighbouring words. The result doesn't depend on the order of ``words``."""
+    body_px = body_em_px(words)
+    chains: list[list[Word]] = []
+    open_at: dict[int, list[int]] = defaultdict(list)
+    for word in sorted(words, key=word_key):
+        index = _chain_before(word, chains, open_at, body_px)
+        if index is None:
+            index = len(chains)
+            chains.append([])
+        chains[index].append(word)
+        for level in _levels(word.box, body_px):
+            open_at[level].append(index)
+    return [Fragment(in_logical_order(chain), enclosing_box(w.box for w in chain)) for chain in chains]
+
+
+def _levels(box: Box, body_px: float) -> range:
+    """The bands of the page that a box touches; a chain is looked for only in those of the word that may
+    join it."""
+    return range(int(box.top // (2 * body_px)), int(box.bottom // (2 * body_px)) + 1)
+
+
+def _chain_before(
+    word: Word, chains: list[list[Word]], open_at: dict[int, list[int]], body_px: float
+) -> int | None:
+    nearest: tuple[float, int] | None = None
+    for level in _levels(word.box, body_px):
+        still_open = []
+        for index in open_at[level]:
+            last = chains[index][-1]
+            gap_px = word.box.left - last.box.right
+            if gap_px <= FRAGMENT_GAP_EM * LARGEST_SIZE_RATIO * _size_px(last):
+                still_open.append(index)
+                if _are_neighbours(last, word, gap_px) and (
+                    nearest is None or (abs(gap_px), index) < nearest
+                ):
+                    nearest = (abs(gap_px), index)
+        open_at[level] = still_open
+    return nearest[1] if nearest else None
+
+
+def _size_px(word: Word) -> float:
+    return em_px(word.text, word.box.height) or max(word.box.height, 1.0)
+
+
+def _are_neighbours(before: Word, after: Word, gap_px: float) -> bool:
+    sizes = [size for w in (before, after) if (size := em_px(w.text, w.box.height))]
+    size_px = max(sizes) if sizes else max(before.box.height, after.box.height) / OTHER_EM
+    if len(sizes) == 2 and size_px > LARGEST_SIZE_RATIO * min(sizes):
+        return False
+    return -0.5 * size_px <= gap_px <= FRAGMENT_GAP_EM * size_px and stand_level(before.box, after.box)
+
+
+def stand_level(one: Box, two: Box) -> bool:
+    shared = min(one.bottom, two.bottom) - max(one.top, two.top)
+    return shared >= SAME_ROW_OVERLAP * min(one.height, two.height)
+
+
+def rows_of(fragments: Sequence[Fragment]) -> list[list[Fragment]]:
+    """The fragments of one column, a row at a time from top to bottom, each row from left to right."""
+    rows: list[list[Fragment]] = []
+    for fragment in sorted(fragments, key=lambda f: (f.box.top + f.box.bottom, word_key(f.words[0]))):
+        row = next((row for row in reversed(rows[-3:]) if _fits_row(fragment, row)), None)
+        if row is None:
+            rows.append([fragment])
+        else:
+            row.append(fragment)
+    return [sorted(row, key=lambda f: (f.box.left, word_key(f.words[0]))) for row in rows]
+
+
+def _fits_row(fragment: Fragment, row: Sequence[Fragment]) -> bool:
+    nearest = min(row, key=lambda f: max(f.box.left - fragment.box.right, fragment.box.left - f.box.right))
+    overlaps = nearest.box.left < fragment.box.right and fragment.box.left < nearest.box.right
+    return not overlaps and stand_level(nearest.box, fragment.box)
+
+
+def in_logical_order(words: Sequence[Word]) -> tuple[Word, ...]:
+    """Words of one row in the order they are read, from where they stand (Unicode bidi rule L2, word by
+    word)."""
+    by_x = sorted(words, key=word_key)
+    directions = [_direction(word.text) for word in by_x]
+    if "R" not in directions:
+        return tuple(by_x)
+    right_to_left = directions.count("R") > directions.count("L")
+    if right_to_left:
+        by_x.reverse()
+        directions.reverse()
+    return tuple(_with_runs_reversed(by_x, directions, "L" if right_to_left else "R"))
+
+
+def _direction(text: str) -> str | None:
+    """The direction of most letters: "L", "R" or None for digits and signs alone."""
+    counts = {"L": 0, "R": 0}
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        counts["R" if kind in ("R", "AL") else kind] = counts.get("R" if kind in ("R", "AL") else kind, 0) + 1
+    if not counts["L"] and not counts["R"]:
+        return None
+    return "R" if counts["R"] > counts["L"] else "L"
+
+
+def _with_runs_reversed(words: Sequence[Word], directions: Sequence[str | None], against: str) -> list[Word]:
+    """Reverse each stretch that runs against the row, with the neutral words inside it."""
+    result: list[Word] = []
+    start = 0
+    while start < len(words):
+        if directions[start] != against:
+            result.append(words[start])
+            start += 1
+            continue
+        end = start
+        for index in range(start, len(words)):
+            if directions[index] == against:
+                end = index
+            elif directions[index] is not None:
+                break
+        result.extend(reversed(words[start : end + 1]))
+        start = end + 1
+    return result
+
+
+def joined_text(words: Sequence[Word]) -> str:
+    """Words with single spaces between them, but none between ideographs that stand close."""
+    parts: list[str] = []
+    for index, word in enumerate(words):
+        if index and not _are_unspaced(words[index - 1], word):
+            parts.append(" ")
+        parts.append(word.text)
+    return "".join(parts)
+
+
+def _are_unspaced(before: Word, after: Word) -> bool:
+    if not (is_square(before.text[-1]) and is_square(after.text[0])):
+        return False
+    gap_px = max(after.box.left - before.box.right, before.box.left - after.box.right)
+    return gap_px < JOINED_GAP_EM * max(before.box.height, after.box.height)
+
+
+def line_of(words: Sequence[Word], paragraph_number: int | None = None) -> Line:
+    """One line of words in logical order; its confidence is the mean by characters, None where a word has
+    none."""
+    weights = [max(len(word.text), 1) for word in words]
+    known = [word.confidence for word in words if word.confidence is not None]
+    confidence = None
+    if len(known) == len(words):
+        confidence = sum(c * w for c, w in zip(known, weights, strict=True)) / sum(weights)
+    return Line(
+        text=joined_text(words),
+        box=enclosing_box(word.box for word in words),
+        confidence=confidence,
+        words=tuple(words),
+        paragraph_number=paragraph_number,
+    )
