@@ -7,6 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from typing import Final
 
@@ -21,6 +22,8 @@ SAME_ROW_OVERLAP: Final = 0.5
 """Words of one row share at least this much of the height of the lower one."""
 LARGEST_SIZE_RATIO: Final = 2.2
 """A drop cap or a logo is no neighbour for words so much smaller."""
+CELL_GAP_EM: Final = 2.0
+"""Words of a sentence never stand so far apart, columns of a table do."""
 JOINED_GAP_EM: Final = 0.3
 """Between ideographs, a gap below this is no space."""
 
@@ -122,6 +125,14 @@ def _fits_row(fragment: Fragment, row: Sequence[Fragment]) -> bool:
     return not overlaps and stand_level(nearest.box, fragment.box)
 
 
+def is_row_of_cells(line: Line) -> bool:
+    """A gap wide enough for a table's or a form's: such a line is no part of running text."""
+    words = sorted(line.words, key=word_key)
+    size_px = typical_em_px([(word.text, word.box.height) for word in words]) or line.box.height
+    gaps_px = (after.box.left - before.box.right for before, after in pairwise(words))
+    return any(gap_px > CELL_GAP_EM * size_px for gap_px in gaps_px)
+
+
 def in_logical_order(words: Sequence[Word]) -> tuple[Word, ...]:
     """Words of one row in the order they are read, from where they stand (Unicode bidi rule L2, word by
     word)."""
@@ -138,13 +149,17 @@ def in_logical_order(words: Sequence[Word]) -> tuple[Word, ...]:
 
 def _direction(text: str) -> str | None:
     """The direction of most letters: "L", "R" or None for digits and signs alone."""
-    counts = {"L": 0, "R": 0}
-    for character in text:
-        kind = unicodedata.bidirectional(character)
-        counts["R" if kind in ("R", "AL") else kind] = counts.get("R" if kind in ("R", "AL") else kind, 0) + 1
-    if not counts["L"] and not counts["R"]:
+    if text.isascii():
+        return "L" if any(map(str.isalpha, text)) else None
+    kinds = [unicodedata.bidirectional(character) for character in text]
+    left, right = kinds.count("L"), kinds.count("R") + kinds.count("AL")
+    if not left and not right:
         return None
-    return "R" if counts["R"] > counts["L"] else "L"
+    return "R" if right > left else "L"
+
+
+def is_right_to_left(text: str) -> bool:
+    return _direction(text) == "R"
 
 
 def _with_runs_reversed(words: Sequence[Word], directions: Sequence[str | None], against: str) -> list[Word]:
