@@ -190,14 +190,12 @@ class _Ingest:
 
 @contextlib.contextmanager
 def _ended(pool: WorkerPool, store: Store) -> Iterator[None]:
-    """End the workers with the block; at once, giving back what they held, when an exception leaves it."""
+    """End the workers with the block, and give back what they hold when an exception leaves it."""
     try:
         yield
-        pool.close()
-    except BaseException:
+    finally:
         for owner in pool.kill():
             store.pages.release_leases(owner)
-        raise
 
 
 def _document_id(store: Store, reference: str) -> str:

@@ -25,10 +25,6 @@ ONE_THREAD = dict.fromkeys(
 )
 """One process a CPU reads fastest when none of them starts threads of its own."""
 
-STOP_PATIENCE_S = 5.0
-"""How long a worker that was asked to stop may take before it is killed."""
-
-
 DYING_PATIENCE_S = 1.0
 """How long a worker that hung up may take to end by itself, so that its own exit code is seen."""
 
@@ -108,21 +104,12 @@ class WorkerPool:
                 yield worker, task, Loss(reason=LossReason.STALLED, exit_code=None, owner=worker.owner)
 
     def retire(self, worker: Worker) -> None:
-        """Let an idle worker end; its place is free at once."""
-        self._workers.remove(worker)
-        _ask_to_stop(worker)
-
-    def close(self) -> None:
-        """Ask every worker to end; those that do not are killed."""
-        for worker in self._workers:
-            with contextlib.suppress(OSError):
-                worker.connection.send(None)
-        for worker in self._workers:
-            _end(worker)
-        self._workers.clear()
+        """End an idle worker; its place is free."""
+        self._kill(worker)
 
     def kill(self) -> tuple[str, ...]:
-        """End every worker now, whatever it does; the names of those that may hold leases."""
+        """End every worker now, whatever it does; the names of those that may hold leases. An idle one has
+        nothing to lose: its results are committed, and its interpreter's own way out takes half a second."""
         owners = tuple(worker.owner for worker in self._workers if worker.owner is not None)
         for worker in [*self._workers]:
             self._kill(worker)
@@ -178,20 +165,6 @@ def kill_group(process: BaseProcess) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
-
-
-def _ask_to_stop(worker: Worker) -> None:
-    with contextlib.suppress(OSError):
-        worker.connection.send(None)
-    _end(worker)
-
-
-def _end(worker: Worker) -> None:
-    worker.process.join(STOP_PATIENCE_S)
-    if worker.process.is_alive():
-        kill_group(worker.process)
-        worker.process.join()
-    worker.connection.close()
 
 
 @contextlib.contextmanager

@@ -134,4 +134,6 @@ def _page_row(source: str, document_id: str, record: PageRecord) -> Mapping[str,
             record.page_number, code=record.error_code or "", message=record.error_message or ""
         ),
     )
-    return row
+    if record.state is PageState.FAILED:
+        return row
+    return {**row, "state": PageState.PENDING.value, "error": None}  # the run was stopped

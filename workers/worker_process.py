@@ -34,6 +34,7 @@ from models.page import PageResult
 from pipeline.blobs import BlobStore, Snapshot
 from pipeline.publish import DiskFull, ReadingUnfinished, publish_document
 from pipeline.store import PageStore, Store, connect_store
+from workers.logs import set_up_logs
 from workers.messages import (
     Hello,
     Identified,
@@ -70,15 +71,16 @@ log = structlog.get_logger()
 
 
 def work(connection: Connection, setup: WorkerSetup) -> None:
-    """The whole life of a worker: until it is told to stop, or its parent is gone."""
+    """The whole life of a worker; it is killed when it is not needed any more, or its parent is gone."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_up_logs(setup.settings.log_level)
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
     worker = WorkerProcess(connection, setup)
     try:
         connection.send(Hello(owner=worker.owner))
-        while (task := connection.recv()) is not None:
-            worker.do(task)
+        while True:
+            worker.do(connection.recv())
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the executor is gone, and with it whoever wants an answer
     finally:
@@ -211,7 +213,12 @@ class WorkerProcess:
             except DoctriageError as error:
                 failure = error if isinstance(error, PageFailed) else PageFailed(str(error))
             except Exception as error:
-                log.exception("page_failed", document_id=task.document.document_id, page_number=left[0])
+                log.warning(
+                    "page_failed",
+                    document_id=task.document.document_id,
+                    page_number=left[0],
+                    exc_info=True,
+                )
                 failure = EngineError(f"page {left[0]}: {type(error).__name__}: {error}")
             if left:
                 yield left.pop(0), failure

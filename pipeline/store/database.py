@@ -6,18 +6,16 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from alembic.util import CommandError
 from sqlalchemy import URL, Connection, CursorResult, Engine, Update, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session, sessionmaker
 
 from models.errors import StoreUnavailable
-from models.migrations import upgrade
 
 DATABASE_NAME = "doctriage.sqlite3"
 BUSY_TIMEOUT_S = 60
@@ -51,7 +49,7 @@ class Database:
         with self._translated(), self._writers.begin() as session:
             yield session
 
-    def migrate(self) -> None:
+    def migrate(self, upgrade: Callable[[Connection], None]) -> None:
         writer = self._engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
         with self._translated(), writer.begin() as connection:
             upgrade(connection)
@@ -69,12 +67,16 @@ class Database:
 
 def open_database(home: Path) -> Database:
     """Make the state folder (private) where needed and bring its database up to date."""
+    from alembic.util import CommandError  # not needed by workers, and slow to import
+
+    from models.migrations import upgrade
+
     try:
         home.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
         with _one_at_a_time(home / "upgrade.lock"):
             os.close(os.open(home / DATABASE_NAME, os.O_CREAT | os.O_RDWR, PRIVATE_FILE_MODE))
             database = Database(home)
-            database.migrate()
+            database.migrate(upgrade)
     except OSError as error:
         raise StoreUnavailable(
             f"{home}: cannot keep state here ({error.strerror}); make it writable or set DOCTRIAGE_HOME"
