@@ -33,12 +33,16 @@ title."""
 PAPER_GREY: Final = 150
 """Paper is brighter than this; a picture that is mostly darker is no scanned page."""
 SCAN_SHARE: Final = 0.25
-"""An image that covers less of the page than this is no scanned page."""
+"""Images that cover less of the page than this, all together, are no scanned page."""
 LETTER_PX: Final = (4, 45)
 """Heights of letters in the small picture: 3 to 32 points."""
 WIDEST_PX: Final = 220
 """A word whose letters touch; rules and frames are wider."""
 LETTER_GAP_PX: Final = 9
+SPECK_PX: Final = 6
+"""Fewer pixels are dirt."""
+RULE_PX: Final = 3
+"""Rules and dashes are no thicker."""
 LINE_ASPECT: Final = 5.0
 LINE_PIECES: Final = 4
 """A row of text is this much wider than high and has so many pieces."""
@@ -70,6 +74,20 @@ class PageInk:
         axis = 0 if box.width >= box.height else 1
         contrast = part.max(axis=axis).astype(np.int16) - part.min(axis=axis)
         return float((contrast > CONTRAST).mean()) >= INKED_COLUMNS
+
+    def reach(self, box: Box, limit_px: float) -> float:
+        """How far right of a box, at most to ``limit_px``, its ink goes on without a gap between words."""
+        rows, columns = self.slices(box)
+        last = int(limit_px * self.view_px_per_px)
+        inked = np.any(self.ink[rows, columns.stop : max(last, columns.stop)], axis=0).tolist()
+        gap = max(2, round(0.15 * (rows.stop - rows.start)))
+        end = 0
+        for column, has_ink in enumerate(inked, start=1):
+            if has_ink:
+                end = column
+            elif column - end >= gap:
+                break
+        return max(box.right, (columns.stop + end) / self.view_px_per_px) if end else box.right
 
     def slices(self, box: Box, grow_px: int = 0) -> tuple[slice, slice]:
         """The rows and columns of the small picture that a box covers."""
@@ -118,7 +136,7 @@ def _letter_pieces(ink: Mask) -> _Pieces:
     boxes = np.array([[rows.start, columns.start, rows.stop, columns.stop] for rows, columns in slices])
     pixels = np.bincount(labels.ravel(), minlength=count + 1)[1:]
     height, width = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
-    kept = (height >= LETTER_PX[0]) & (height <= LETTER_PX[1]) & (width <= WIDEST_PX) & (pixels >= 6)
+    kept = (height >= LETTER_PX[0]) & (height <= LETTER_PX[1]) & (width <= WIDEST_PX) & (pixels >= SPECK_PX)
     return _Pieces(boxes[kept], pixels[kept])
 
 
@@ -156,43 +174,28 @@ def _is_on_paper(part: Grey) -> bool:
 
 
 def uncovered_scan_share(page: PageInk, images: Sequence[Box], rest: Mask) -> float | None:
-    """Within images that look like scanned paper: ink of a letter's size without words, in all such ink.
+    """Within images that look like scanned paper: ink without words, in all ink; rules and frames left out.
 
-    Unlike :func:`uncovered_text_share` this counts handwriting as well. None where no image looks like a
-    scan.
+    Unlike :func:`uncovered_text_share` this counts handwriting as well. None where no image, nor the strips
+    of one together, looks like a scanned page.
     """
     scanned = np.zeros(page.ink.shape, dtype=bool)
     for box in images:
         part = page.view[page.slices(box)]
-        is_large = part.size >= SCAN_SHARE * page.view.size
-        if is_large and np.median(part) >= PAPER_GREY:
+        if part.size and np.median(part) >= PAPER_GREY:
             scanned[page.slices(box)] = True
-    if not scanned.any():
+    if scanned.mean() < SCAN_SHARE:
         return None
-    total = int(_letter_pieces(page.ink & scanned).pixels.sum())
-    return int(_letter_pieces(rest & scanned).pixels.sum()) / total if total else 0.0
+    total = _written_px(page.ink & scanned)
+    return min(_written_px(rest & scanned) / total, 1.0) if total else 0.0
 
 
-def hidden_fit_share(page: PageInk, words: Sequence[LayerWord]) -> float | None:
-    """Of words that the page doesn't paint itself, those that stand on ink with blank paper before and
-    behind them.
-
-    The ink under such words is a picture's, so only this tells a layer that belongs to it. None without
-    such words.
-    """
-    hidden = [word for word in words if not word.is_painted and word.quarter_turns == 0]
-    if not hidden:
-        return None
-    return sum(_fits(page, word.word.box) for word in hidden) / len(hidden)
-
-
-def _fits(page: PageInk, box: Box) -> bool:
-    rows, columns = page.slices(box)
-    inside = page.ink[rows, columns]
-    if not inside.size or inside.mean() < 0.05:
-        return False
-    margin = max(2, round(0.15 * (rows.stop - rows.start)))
-    before = page.ink[rows, max(columns.start - margin, 0) : columns.start]
-    behind = page.ink[rows, columns.stop : columns.stop + margin]
-    sides = [strip.mean() for strip in (before, behind) if strip.size]
-    return not sides or float(np.mean(sides)) <= 0.4 * float(inside.mean())
+def _written_px(ink: Mask) -> int:
+    """The area of ink in pieces of a word's size."""
+    labels, count = ndimage.label(ink, structure=np.ones((3, 3)))
+    pixels = np.bincount(labels.ravel(), minlength=count + 1)[1:]
+    sides = np.array([[r.stop - r.start, c.stop - c.start] for r, c in ndimage.find_objects(labels)]).reshape(
+        count, 2
+    )
+    is_written = (pixels >= SPECK_PX) & (sides.max(axis=1) <= WIDEST_PX) & (sides.min(axis=1) > RULE_PX)
+    return int(pixels[is_written].sum())

@@ -15,9 +15,9 @@ from typing import Final
 from models.geometry import Box
 from models.page import Signal
 from models.text import Line, Word
+from pipeline.hidden_layer import hidden_fit_share, hidden_shape_share
 from pipeline.layer_ink import (
     PageInk,
-    hidden_fit_share,
     page_ink,
     uncovered_ink,
     uncovered_scan_share,
@@ -34,7 +34,7 @@ from pipeline.layer_signals import (
 from pipeline.layer_words import LayerWord, Turn, upright_layer
 from pipeline.ports import PageRaster, TextLayer
 from pipeline.reading_order import lines_from_words
-from pipeline.rows import line_of
+from pipeline.rows import is_right_to_left, line_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,7 @@ class SoundnessLimits:
     max_uncovered_scan_share: float = 0.2
     max_colliding_share: float = 0.1
     min_hidden_fit: float = 0.7
+    min_hidden_shape: float = 0.7
     min_hidden_plausible: float = 0.8
     max_frame_error: float = 0.02
 
@@ -100,7 +101,7 @@ def judge_text_layer(
     upright = upright_layer(layer, width_px, height_px)
     turn = Turn(upright.rotation_deg, width_px, height_px)
     ink = page_ink(raster.image, upright.rotation_deg)
-    words = [word for word in upright.words if _is_shown(word, ink)]
+    words = _reaching([word for word in upright.words if _is_shown(word, ink)], ink)
     measures = _measures(layer, upright.words, words, ink, [turn.box(b) for b in _scaled(layer, raster)])
     measures["text_layer_frame_error"] = abs(width_px / layer.width_pt * layer.height_pt / height_px - 1)
     failed = _failed(measures, limits)
@@ -118,6 +119,23 @@ def _is_shown(word: LayerWord, ink: PageInk) -> bool:
     if word.quarter_turns is None:
         return sum(ink.shows(glyph.box) for glyph in word.glyphs) > len(word.glyphs) / 2
     return ink.shows(word.word.box)
+
+
+def _reaching(words: Sequence[LayerWord], ink: PageInk) -> list[LayerWord]:
+    """Hidden words with boxes up to the end of their ink: Tesseract's own layers leave out the last
+    letter."""
+    result = list(words)
+    for index, word in enumerate(words):
+        if word.is_painted or word.quarter_turns != 0 or is_right_to_left(word.word.text):
+            continue
+        box = word.word.box
+        letter_px = box.width / len(word.word.text)
+        limit_px = box.right + letter_px + 0.1 * box.height
+        if index + 1 < len(words) and words[index + 1].run == word.run:
+            limit_px = min(limit_px, words[index + 1].word.box.left)
+        reach = replace(box, right=ink.reach(box, limit_px))
+        result[index] = replace(word, word=replace(word.word, box=reach))
+    return result
 
 
 def _scaled(layer: TextLayer, raster: PageRaster) -> list[Box]:
@@ -145,7 +163,8 @@ def _measures(
         "text_layer_colliding_share": _colliding_share(words),
         "text_layer_uncovered_text_share": uncovered_text_share(ink, words, rest),
         "text_layer_uncovered_scan_share": uncovered_scan_share(ink, images, rest),
-        "text_layer_hidden_fit": hidden_fit_share(ink, words),
+        "text_layer_hidden_fit": hidden_fit_share(ink, [w for w in all_words if not w.is_painted]),
+        "text_layer_hidden_shape": hidden_shape_share(ink, words),
         "text_layer_hidden_plausible": plausible_word_share(hidden) if hidden else None,
     }
 
@@ -156,6 +175,7 @@ def _failed(measures: dict[str, float | None], limits: SoundnessLimits) -> tuple
         "text_layer_letter_share": limits.min_letter_share,
         "text_layer_shape_agreement": limits.min_shape_agreement,
         "text_layer_hidden_fit": limits.min_hidden_fit,
+        "text_layer_hidden_shape": limits.min_hidden_shape,
         "text_layer_hidden_plausible": limits.min_hidden_plausible,
     }
     most = {

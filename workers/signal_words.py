@@ -37,6 +37,7 @@ TEXT_LAYER_SIGNALS: Final[Mapping[str, str]] = {
     "text_layer_uncovered_text_share": "share of text-like rows without a word in the text layer",
     "text_layer_uncovered_scan_share": "share of a scanned picture's ink without a word in the text layer",
     "text_layer_hidden_fit": "share of hidden words that lie where the ink is",
+    "text_layer_hidden_shape": "share of hidden words whose letters are as high as the ink",
     "text_layer_hidden_plausible": "share of hidden words that are spelled like words",
     "text_layer_frame_error": "difference between the page's shape in pixels and in points",
 }
