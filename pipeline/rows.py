@@ -51,54 +51,62 @@ def word_key(word: Word) -> tuple[float, float, float, float, str]:
 
 def fragments_of(words: Sequence[Word]) -> list[Fragment]:
     """Chains of neighbouring words. The result doesn't depend on the order of ``words``."""
-    body_px = body_em_px(words)
-    chains: list[list[Word]] = []
-    open_at: dict[int, list[int]] = defaultdict(list)
+    chains = _Chains(level_px=2 * body_em_px(words))
     for word in sorted(words, key=word_key):
-        index = _chain_before(word, chains, open_at, body_px)
+        chains.add(word)
+    return [
+        Fragment(in_logical_order(chain), enclosing_box(word.box for word in chain)) for chain in chains.words
+    ]
+
+
+class _Chains:
+    """Words from left to right, each added to the chain that ends just before it, or beginning one.
+
+    Chains are looked for only in the bands of the page, ``level_px`` high, that the word touches.
+    """
+
+    def __init__(self, level_px: float) -> None:
+        self.level_px = level_px
+        self.words: list[list[Word]] = []
+        self._sizes: list[float | None] = []
+        self._open_at: dict[int, list[int]] = defaultdict(list)
+
+    def add(self, word: Word) -> None:
+        size_px = em_px(word.text, word.box.height)
+        levels = range(int(word.box.top // self.level_px), int(word.box.bottom // self.level_px) + 1)
+        index = self._before(word, size_px, levels)
         if index is None:
-            index = len(chains)
-            chains.append([])
-        chains[index].append(word)
-        for level in _levels(word.box, body_px):
-            open_at[level].append(index)
-    return [Fragment(in_logical_order(chain), enclosing_box(w.box for w in chain)) for chain in chains]
+            index = len(self.words)
+            self.words.append([])
+            self._sizes.append(None)
+        self.words[index].append(word)
+        self._sizes[index] = size_px
+        for level in levels:
+            if index not in self._open_at[level][-8:]:
+                self._open_at[level].append(index)
+
+    def _before(self, word: Word, size_px: float | None, levels: range) -> int | None:
+        nearest: tuple[float, int] | None = None
+        for level in levels:
+            still_open = []
+            for index in self._open_at[level]:
+                last, last_px = self.words[index][-1], self._sizes[index]
+                gap_px = word.box.left - last.box.right
+                if gap_px <= FRAGMENT_GAP_EM * LARGEST_SIZE_RATIO * (last_px or max(last.box.height, 1.0)):
+                    still_open.append(index)
+                    if _are_neighbours(last, last_px, word, size_px, gap_px):
+                        nearest = min(nearest or (abs(gap_px), index), (abs(gap_px), index))
+            self._open_at[level] = still_open
+        return nearest[1] if nearest else None
 
 
-def _levels(box: Box, body_px: float) -> range:
-    """The bands of the page that a box touches; a chain is looked for only in those of the word that may
-    join it."""
-    return range(int(box.top // (2 * body_px)), int(box.bottom // (2 * body_px)) + 1)
-
-
-def _chain_before(
-    word: Word, chains: list[list[Word]], open_at: dict[int, list[int]], body_px: float
-) -> int | None:
-    nearest: tuple[float, int] | None = None
-    for level in _levels(word.box, body_px):
-        still_open = []
-        for index in open_at[level]:
-            last = chains[index][-1]
-            gap_px = word.box.left - last.box.right
-            if gap_px <= FRAGMENT_GAP_EM * LARGEST_SIZE_RATIO * _size_px(last):
-                still_open.append(index)
-                if _are_neighbours(last, word, gap_px) and (
-                    nearest is None or (abs(gap_px), index) < nearest
-                ):
-                    nearest = (abs(gap_px), index)
-        open_at[level] = still_open
-    return nearest[1] if nearest else None
-
-
-def _size_px(word: Word) -> float:
-    return em_px(word.text, word.box.height) or max(word.box.height, 1.0)
-
-
-def _are_neighbours(before: Word, after: Word, gap_px: float) -> bool:
-    sizes = [size for w in (before, after) if (size := em_px(w.text, w.box.height))]
-    size_px = max(sizes) if sizes else max(before.box.height, after.box.height) / OTHER_EM
-    if len(sizes) == 2 and size_px > LARGEST_SIZE_RATIO * min(sizes):
+def _are_neighbours(
+    before: Word, before_px: float | None, after: Word, after_px: float | None, gap_px: float
+) -> bool:
+    """Level with each other, of like size, and no further apart than words of a line are."""
+    if before_px and after_px and not 1 / LARGEST_SIZE_RATIO <= before_px / after_px <= LARGEST_SIZE_RATIO:
         return False
+    size_px = max(before_px or 0.0, after_px or 0.0) or max(before.box.height, after.box.height) / OTHER_EM
     return -0.5 * size_px <= gap_px <= FRAGMENT_GAP_EM * size_px and stand_level(before.box, after.box)
 
 
