@@ -47,16 +47,61 @@ class RasteriseSettings(Section):
     timeout_s: float = Field(default=60, gt=0)
 
 
+class PaddleSettings(Section):
+    """Names are PaddleOCR's own. Without a folder the weights that a wheel ships serve the default names; other
+    names are then left to PaddleOCR, which downloads them."""
+
+    detection_model_name: str = "PP-OCRv6_small_det"
+    detection_model_dir: Path | None = None
+    recognition_model_name: str = "PP-OCRv6_small_rec"
+    recognition_model_dir: Path | None = None
+
+
 class ReadSettings(Section):
     engine: Literal["tesseract", "paddleocr"] = "tesseract"
     languages: Annotated[tuple[LanguageCode, ...], NoDecode] = Field(default=("eng",), min_length=1)
     ocr_timeout_s: float = Field(default=120, gt=0)
+    paddle: PaddleSettings = PaddleSettings()
 
     @field_validator("languages", mode="before")
     @classmethod
     def _split_languages(cls, value: object) -> object:
         """``eng+deu`` (Tesseract's own spelling) and ``eng,deu`` are two languages."""
         return tuple(value.replace(",", "+").split("+")) if isinstance(value, str) else value
+
+
+class TriageThresholds(Section):
+    """Where a signal says that seeing the page would change the answer. None switches a signal off.
+
+    A signal ``…_least`` escalates from that value up, ``…_below`` under it. The values come from 200 real
+    pages; those for unsure characters and uncovered lines were cross-validated by source, and the result hardly
+    moves when they do by a tenth.
+    ``policy_version`` names this set of signals and values in every decision: change it with them.
+
+    * ``unsure_character_share_least``: characters read with a confidence under 0.8. Clean print 0 to 0.2 (the
+      higher end in a language that Tesseract was not told of), handwriting and fax noise from 0.3.
+    * ``confidence_p10_below``: a tenth of the characters are all but guessed, though the rest may be clean.
+    * ``odd_word_share_least``: words that no language has, whatever their confidence.
+    * ``uncovered_line_share_least``: text-like ink in lines that no word accounts for; clean pages 0 to 0.05.
+    * ``uncovered_ink_share_least``: the same without the lines; maps and plots reach 0.35, handwriting 0.6
+      to 1.
+    * ``handwriting_likeness_least``: badly read ink whose strokes are not type's.
+    * ``table_…``: ruled cells with words, rows aligned in three columns or more, the layout network's
+      confidence (receipts reach 6 rows, and 0.73).
+    * ``stamp_strength_least``: the share of a ring or frame that carries ink; other shapes reach 0.75.
+    """
+
+    policy_version: str = "2026-11-first-cut"
+    unsure_character_share_least: float | None = 0.30
+    confidence_p10_below: float | None = 0.20
+    odd_word_share_least: float | None = 0.20
+    uncovered_line_share_least: float | None = 0.08
+    uncovered_ink_share_least: float | None = 0.40
+    handwriting_likeness_least: float | None = 0.45
+    table_ruled_cells_least: float | None = 6
+    table_aligned_rows_least: float | None = 7
+    table_layout_confidence_least: float | None = 0.75
+    stamp_strength_least: float | None = 0.80
 
 
 class VisualTokenSettings(Section):
@@ -102,6 +147,7 @@ class Settings(BaseSettings):
     intake: IntakeSettings = IntakeSettings()
     rasterise: RasteriseSettings = RasteriseSettings()
     read: ReadSettings = ReadSettings()
+    triage: TriageThresholds = TriageThresholds()
     visual_tokens: VisualTokenSettings = VisualTokenSettings()
     executor: ExecutorSettings = ExecutorSettings()
 

@@ -1,0 +1,23 @@
+"""The names under which signals are stored, shown and compared with thresholds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class SignalName(StrEnum):
+    CONFIDENCE_P05 = "confidence_p05"
+    CONFIDENCE_P10 = "confidence_p10"
+    CONFIDENCE_MEDIAN = "confidence_median"
+    UNSURE_CHARACTER_SHARE = "unsure_character_share"
+    ODD_WORD_SHARE = "odd_word_share"
+    UNCOVERED_INK_SHARE = "uncovered_ink_share"
+    UNCOVERED_LINE_SHARE = "uncovered_line_share"
+    STROKE_IRREGULARITY = "stroke_irregularity"
+    HANDWRITING_LIKENESS = "handwriting_likeness"
+    TABLE_RULED_CELLS = "table_ruled_cells"
+    TABLE_ALIGNED_ROWS = "table_aligned_rows"
+    TABLE_LAYOUT_CONFIDENCE = "table_layout_confidence"
+    STAMP_STRENGTH = "stamp_strength"
+    BLANK = "blank"
+    FORCED_VLM = "forced_vlm"
