@@ -1,0 +1,110 @@
+"""The words of one page, by the cheapest reader that is good enough: nothing for a blank page, the PDF's own
+text layer when it is sound, else OCR of the page turned upright and straight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from models.page import PageReading, ReadBy, Signal
+from models.text import Line
+from pipeline.blank import judge_blank
+from pipeline.ports import OcrEngine, OrientationDetector, PageRaster, SkewDetector, TextLayer
+from pipeline.reading_order import ordered_blocks
+from pipeline.settings import ReadSettings
+from pipeline.text_layer import TextLayerVerdict, judge_text_layer
+from pipeline.upright import UprightPage, as_delivered, turned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """What reads a page on the CPU."""
+
+    ocr: OcrEngine
+    orientation: OrientationDetector
+    skew: SkewDetector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules:
+    """When a page is turned before OCR.
+
+    A quarter turn needs ``min_orientation_confidence``; when the turned page then reads with a mean confidence
+    below ``doubtful_confidence``, it is read as delivered too, and the surer reading stays. Lines are straightened
+    from ``min_skew_deg`` up (Tesseract bears less) to ``max_skew_deg`` (more is a slanted picture, not a scan).
+    """
+
+    min_orientation_confidence: float = 0.5
+    doubtful_confidence: float = 0.75
+    min_skew_deg: float = 0.4
+    max_skew_deg: float = 12.0
+
+
+RULES: Final = TurnRules()
+
+
+def read_page(
+    raster: PageRaster, layer: TextLayer | None, *, readers: Readers, settings: ReadSettings
+) -> tuple[PageReading, UprightPage]:
+    """The reading, and the upright page that its boxes are in. Raises ``EngineError`` or ``EngineUnavailable``."""
+    verdict = None if layer is None else judge_text_layer(layer, raster)
+    signals = () if verdict is None else verdict.signals
+    if verdict is not None and verdict.is_sound:
+        return _of_layer(verdict, raster)
+    blank = judge_blank(raster)
+    if blank.is_blank:
+        reading = PageReading(read_by=ReadBy.NOTHING, blocks=(), signals=(*signals, *blank.signals))
+        return reading, as_delivered(raster)
+    lines, page, turn_signals = _read_upright(raster, readers, settings)
+    reading = PageReading(
+        read_by=ReadBy(readers.ocr.name),
+        blocks=ordered_blocks(lines, page.raster.image.width, page.raster.image.height),
+        signals=(*signals, *blank.signals, *turn_signals),
+    )
+    return reading, page
+
+
+def _of_layer(verdict: TextLayerVerdict, raster: PageRaster) -> tuple[PageReading, UprightPage]:
+    page = turned(raster, rotation_deg=verdict.rotation_deg, skew_deg=0.0)
+    blocks = ordered_blocks(verdict.lines, page.raster.image.width, page.raster.image.height)
+    return PageReading(read_by=ReadBy.TEXT_LAYER, blocks=blocks, signals=verdict.signals), page
+
+
+def _read_upright(
+    raster: PageRaster, readers: Readers, settings: ReadSettings
+) -> tuple[tuple[Line, ...], UprightPage, tuple[Signal, ...]]:
+    rotation_deg, confidence = readers.orientation.quarter_turn(raster.image)
+    if confidence < RULES.min_orientation_confidence:
+        rotation_deg = 0
+    lines, page = _read_turned(raster, rotation_deg, readers, settings)
+    if rotation_deg and mean_confidence(lines) < RULES.doubtful_confidence:
+        other_lines, other_page = _read_turned(raster, 0, readers, settings)
+        if mean_confidence(other_lines) > mean_confidence(lines):
+            lines, page = other_lines, other_page
+    signals = (
+        Signal(name="rotation_deg", measured=page.rotation_deg),
+        Signal(name="orientation_confidence", measured=round(confidence, 4)),
+        Signal(name="skew_deg", measured=round(page.skew_deg, 2)),
+    )
+    return lines, page, signals
+
+
+def _read_turned(
+    raster: PageRaster, rotation_deg: int, readers: Readers, settings: ReadSettings
+) -> tuple[tuple[Line, ...], UprightPage]:
+    page = turned(raster, rotation_deg=rotation_deg, skew_deg=0.0)
+    skew_deg = readers.skew.skew_deg(page.raster.image)
+    if RULES.min_skew_deg <= abs(skew_deg) <= RULES.max_skew_deg:
+        page = turned(raster, rotation_deg=rotation_deg, skew_deg=skew_deg)
+    lines = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=settings.languages)
+    return lines, page
+
+
+def mean_confidence(lines: Iterable[Line]) -> float:
+    """Mean word confidence weighted by characters, 0 to 1; 0 where nothing was read."""
+    words = [word for line in lines for word in line.words if word.confidence is not None]
+    characters = sum(len(word.text) for word in words)
+    if not characters:
+        return 0.0
+    return sum(len(word.text) * (word.confidence or 0.0) for word in words) / characters
