@@ -58,11 +58,9 @@ class BlobStore:
         return Snapshot(path=path, document_id=digest.hexdigest())
 
     def keep(self, snapshot: Snapshot) -> Path:
-        """Give the copy its name, durably; a copy of known bytes is dropped."""
+        """Give the copy its name. One that is there is replaced: were it damaged by a power cut, the next run
+        over the document would mend it, so nobody need wait for the disk here."""
         path = self.path(snapshot.document_id)
-        if path.exists():
-            self.discard(snapshot)
-            return path
         with _writing(self._blobs):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             snapshot.path.replace(path)
@@ -92,8 +90,6 @@ class BlobStore:
         try:
             with _writing(self._incoming), os.fdopen(descriptor, "wb") as writer:
                 yield writer, path
-                writer.flush()
-                os.fsync(writer.fileno())
         except BaseException:
             path.unlink(missing_ok=True)
             raise

@@ -59,7 +59,7 @@ def read_pages(
             yield page_number, raster
         else:
             layer = _text_layer(path, document, page_number, engines.pdf, password)
-            yield page_number, _read_one(raster, layer, engines, settings, started_s)
+            yield page_number, _result_or_failure(raster, layer, engines, settings, started_s)
         started_s = time.monotonic()
 
 
@@ -76,13 +76,19 @@ def _text_layer(
         return None
 
 
-def _read_one(
+def _result_or_failure(
     raster: PageRaster, layer: TextLayer | None, engines: Engines, settings: Settings, started_s: float
 ) -> PageResult | PageFailed:
     try:
-        reading, upright = read_page(raster, layer, readers=engines.readers, settings=settings.read)
+        return _read_one(raster, layer, engines, settings, started_s)
     except PageFailed as failure:
         return failure
+
+
+def _read_one(
+    raster: PageRaster, layer: TextLayer | None, engines: Engines, settings: Settings, started_s: float
+) -> PageResult:
+    reading, upright = read_page(raster, layer, readers=engines.readers, settings=settings.read)
     score = score_page(upright, reading, layout=engines.layout)
     decision = triage_page(score, thresholds=settings.triage, route=settings.route)
     return assemble_page(

