@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from models.geometry import Box
 from models.text import Block, Line, Word
 from pipeline.columns import regions
 from pipeline.paragraphs import Paragraphs
@@ -20,6 +20,7 @@ TURNED_ASPECT: Final = 2.5
 """A line of several letters that is so much higher than wide runs along the page's side."""
 SLANTED_EMS: Final = 4.0
 """A line whose box is so much higher than the body's type, and lies over other lines, is slanted."""
+SLANTED_COVERS: Final = 2
 
 
 def lines_from_words(words: Sequence[Word]) -> tuple[Line, ...]:
@@ -62,17 +63,19 @@ def ordered_blocks(lines: Sequence[Line], page_width_px: int, page_height_px: in
 
 
 def _aside(lines: Sequence[Line], page_height_px: int) -> frozenset[int]:
-    """Indices of turned and slanted lines."""
-    upright = [line for line in lines if not _is_turned(line)]
-    em_px = body_em_px([word for line in upright for word in line.words])
+    """Indices of turned and slanted lines; none where there are no others."""
     turned = {index for index, line in enumerate(lines) if _is_turned(line)}
-    high = [
+    upright = [line for index, line in enumerate(lines) if index not in turned]
+    em_px = body_em_px([word for line in upright for word in line.words])
+    least_px = min(SLANTED_EMS * em_px, page_height_px / 2)
+    boxes = np.array([[b.left, b.top, b.right, b.bottom] for b in (line.box for line in lines)])
+    slanted = {
         index
         for index, line in enumerate(lines)
-        if index not in turned and line.box.height > min(SLANTED_EMS * em_px, page_height_px / 2)
-    ]
-    slanted = {index for index in high if _lies_over(lines[index].box, index, lines)}
-    return frozenset(turned | slanted) if len(turned | slanted) < len(lines) else frozenset()
+        if index not in turned and line.box.height > least_px and _lies_over(boxes, index)
+    }
+    aside = turned | slanted
+    return frozenset(aside) if len(aside) < len(lines) else frozenset()
 
 
 def _is_turned(line: Line) -> bool:
@@ -80,13 +83,15 @@ def _is_turned(line: Line) -> bool:
     return letters >= 3 and line.box.height > TURNED_ASPECT * line.box.width
 
 
-def _lies_over(box: Box, own_index: int, lines: Sequence[Line]) -> bool:
-    covered = sum(
-        box.intersection(line.box) > 0.5 * line.box.area
-        for index, line in enumerate(lines)
-        if index != own_index and line.box.height < box.height / 2
-    )
-    return covered >= 2
+def _lies_over(boxes: NDArray[np.float64], index: int) -> bool:
+    """Whether a line's box covers most of two or more lines half its height."""
+    box = boxes[index]
+    width = np.minimum(boxes[:, 2], box[2]) - np.maximum(boxes[:, 0], box[0])
+    height = np.minimum(boxes[:, 3], box[3]) - np.maximum(boxes[:, 1], box[1])
+    shared = np.clip(width, 0, None) * np.clip(height, 0, None)
+    sides = boxes[:, 2:] - boxes[:, :2]
+    is_low = sides[:, 1] < sides[index, 1] / 2
+    return int((is_low & (shared > 0.5 * sides.prod(axis=1))).sum()) >= SLANTED_COVERS
 
 
 def _line_regions(lines: Sequence[Line], em_px: float) -> Iterator[list[Line]]:

@@ -24,6 +24,8 @@ LARGEST_SIZE_RATIO: Final = 2.2
 """A drop cap or a logo is no neighbour for words so much smaller."""
 CELL_GAP_EM: Final = 2.0
 """Words of a sentence never stand so far apart, columns of a table do."""
+MOST_OPEN: Final = 250
+"""Fragments of one height that are compared; only heaps of text printed over each other have more."""
 JOINED_GAP_EM: Final = 0.3
 """Between ideographs, a gap below this is no space."""
 
@@ -96,7 +98,7 @@ class _Chains:
                     still_open.append(index)
                     if _are_neighbours(last, last_px, word, size_px, gap_px):
                         nearest = min(nearest or (abs(gap_px), index), (abs(gap_px), index))
-            self._open_at[level] = still_open
+            self._open_at[level] = still_open[-MOST_OPEN:]
         return nearest[1] if nearest else None
 
 
@@ -128,7 +130,9 @@ def rows_of(fragments: Sequence[Fragment]) -> list[list[Fragment]]:
 
 
 def _fits_row(fragment: Fragment, row: Sequence[Fragment]) -> bool:
-    nearest = min(row, key=lambda f: max(f.box.left - fragment.box.right, fragment.box.left - f.box.right))
+    nearest = min(
+        row[-MOST_OPEN:], key=lambda f: max(f.box.left - fragment.box.right, fragment.box.left - f.box.right)
+    )
     overlaps = nearest.box.left < fragment.box.right and fragment.box.left < nearest.box.right
     return not overlaps and stand_level(nearest.box, fragment.box)
 

@@ -69,6 +69,8 @@ class SoundnessLimits:
 
 
 LIMITS: Final = SoundnessLimits()
+MOST_TWINS: Final = 50
+"""Words of one spelling that are compared in search of a shadow, which follows its word closely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +254,9 @@ def _once(words: Sequence[Word]) -> list[Word]:
     latest: dict[str, list[Word]] = {}
     for word in words:
         twins = latest.setdefault(word.text, [])
-        if any(t.box.intersection(word.box) > 0.6 * min(t.box.area, word.box.area) for t in twins):
+        if any(
+            t.box.intersection(word.box) > 0.6 * min(t.box.area, word.box.area) for t in twins[-MOST_TWINS:]
+        ):
             continue
         twins.append(word)
         kept.append(word)
