@@ -118,7 +118,7 @@ class WorkerPool:
     def _start(self) -> Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=work, args=(theirs, self._setup), name="doctriage-worker")
-        with _environment(ONE_THREAD):
+        with _environment(ONE_THREAD), _interrupts_held_back():
             process.start()
         theirs.close()
         worker = Worker(process=process, connection=ours)
@@ -165,6 +165,17 @@ def kill_group(process: BaseProcess) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """A process started inside inherits the mask, so Ctrl-C never reaches it, not even before it can say it
+    ignores it. Ours comes through at the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

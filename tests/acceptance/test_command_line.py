@@ -18,7 +18,7 @@ def run_doctriage(
     *arguments: str | bytes | Path, home: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DOCTRIAGE_")}
-    clean |= {"DOCTRIAGE_HOME": str(home), "COLUMNS": "200", "NO_COLOR": "1"}
+    clean |= {"DOCTRIAGE_HOME": str(home), "DOCTRIAGE_EXECUTOR__JOBS": "1", "COLUMNS": "200", "NO_COLOR": "1"}
     return subprocess.run(
         [DOCTRIAGE, *arguments],
         env=clean | environment,

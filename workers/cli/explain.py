@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from workers.explain import ExplainedPage
     from workers.local import StoredPage
 
+NAME_KEPT = 50
+"""Characters of a source's name in that of its picture: file systems allow 255 bytes."""
+
 
 def explain_command(
     doc: Annotated[
@@ -54,7 +57,7 @@ def explain_command(
             for line in measured_signals(explained.page):
                 typer.echo(f"  - {printable(line)}")
     if not no_overlay:
-        path = overlay or Path(f"{Path(explained.source).name}.page-{page_number}.png")
+        path = overlay or Path(f"{Path(explained.source).name[:NAME_KEPT]}.page-{page_number}.png")
         _write_overlay(path, explained, _stored(explained, settings), settings, password)
         typer.echo(f"boxes drawn in {printable(str(path))}", err=as_json)
 

@@ -16,6 +16,14 @@ INTERRUPTED = 130
 @contextmanager
 def second_interrupt_ends_at_once() -> Iterator[None]:
     """Inside, the first SIGINT or SIGTERM raises KeyboardInterrupt; the next kills our children and exits."""
+    from workers.pool import kill_group
+
+    def end_at_once() -> None:
+        """No clean-up: what the database holds is kept, the rest is read again by the next run."""
+        for child in multiprocessing.active_children():
+            kill_group(child)
+        os._exit(INTERRUPTED)
+
     interrupts = 0
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -33,10 +41,3 @@ def second_interrupt_ends_at_once() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def end_at_once() -> None:
-    """No clean-up: what is committed to the database is kept, the rest is read again by the next run."""
-    for child in multiprocessing.active_children():
-        child.kill()
-    os._exit(INTERRUPTED)

@@ -164,7 +164,7 @@ class PlainProgress:
     def on_event(self, event: Event) -> None:
         self._tally.add(event)
         self._notices.show(event)
-        if self._tally.elapsed_s >= self._next_line_s:
+        if self._tally.pages_done and self._tally.elapsed_s >= self._next_line_s:
             self._print_line()
             self._next_line_s = max(self._tally.elapsed_s * 1.1, self._tally.elapsed_s + 5.0)
 
