@@ -19,7 +19,7 @@ from models.page import (
 )
 from models.text import Block, BlockKind, Line, Word
 from pipeline.paragraphs import BULLET
-from pipeline.prose import escaped_markdown, paragraph_text, whole_words, words_in
+from pipeline.prose import ends_cut, escaped_markdown, paragraph_text, whole_words, words_in
 from pipeline.rows import is_row_of_cells
 from pipeline.upright import UprightPage
 
@@ -95,7 +95,7 @@ def page_text(blocks: Sequence[Block]) -> str:
     """Plain text: a line a line of print, words cut at line ends whole, an empty line between blocks."""
     vocabulary = words_in(line for block in blocks for line in block.lines)
     return "\n\n".join(
-        "\n".join(whole_words([line.text for line in block.lines], vocabulary)) for block in blocks
+        "\n".join(whole_words([line.text for line in block.lines], vocabulary)) for block in _rejoined(blocks)
     )
 
 
@@ -103,11 +103,24 @@ def page_markdown(blocks: Sequence[Block], tables: Sequence[Table] = ()) -> str:
     """Markdown with headings, paragraphs on one line each and list items; a table whose cells are known
     stands, as HTML, where its first line stood, in place of all of its lines."""
     vocabulary = words_in(line for block in blocks for line in block.lines)
-    parts = [
+    parts = (
         _block_markdown(part, vocabulary) if isinstance(part, Block) else part.html
-        for part in _with_tables(blocks, tables)
-    ]
+        for part in _with_tables(_rejoined(blocks), tables)
+    )
     return "\n\n".join(part for part in parts if part)
+
+
+def _rejoined(blocks: Sequence[Block]) -> list[Block]:
+    """Paragraphs that a column's end has cut within a word are one again."""
+    result = list(blocks[:1])
+    for block in blocks[1:]:
+        before = result[-1]
+        is_cut = ends_cut(before.lines[-1].text) and block.lines[0].text[:1].islower()
+        if is_cut and block.kind is BlockKind.PARAGRAPH and before.kind is not BlockKind.HEADING:
+            result[-1] = replace(before, lines=before.lines + block.lines)
+        else:
+            result.append(block)
+    return result
 
 
 def _with_tables(blocks: Sequence[Block], tables: Sequence[Table]) -> Iterator[Block | Table]:

@@ -51,8 +51,23 @@ _NUMBERED_START: Final = re.compile(r"^(\s{0,3}\d{1,9})([.)])(?=\s|$)")
 
 def words_in(lines: Iterable[Line]) -> frozenset[str]:
     """The page's words in lower case, hyphenated compounds whole: the evidence for how a cut word is
-    spelled."""
-    return frozenset(word.lower() for line in lines for word in _WORD.findall(line.text))
+    spelled.
+
+    The two parts of each cut word are no evidence.
+    """
+    words: set[str] = set()
+    was_cut = False
+    for line in lines:
+        found = [word.lower() for word in _WORD.findall(line.text)]
+        is_cut = ends_cut(line.text)
+        words.update(found[was_cut : len(found) - is_cut])
+        was_cut = is_cut
+    return frozenset(words)
+
+
+def ends_cut(text: str) -> bool:
+    """Whether a line ends in a hyphen that may cut a word."""
+    return _CUT.search(text.rstrip()) is not None
 
 
 def whole_words(texts: Sequence[str], vocabulary: frozenset[str]) -> list[str]:
