@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import TypedDict, cast
 
 from models.errors import PageNotFound
 from models.page import Route
@@ -39,9 +39,12 @@ class SignalJson(TypedDict):
     measured: float | None
 
 
-class PageJson(TypedDict):
-    """The parts of a page in the output JSON that explain it."""
+class ErrorJson(TypedDict):
+    code: str
+    message: str
 
+
+class RequiredPageJson(TypedDict):
     page_number: int
     route: str
     width_px: int
@@ -52,9 +55,15 @@ class PageJson(TypedDict):
     triage: TriageJson
     visual_tokens_if_vlm: int
     elapsed_s: float
-    read_by: NotRequired[str]
-    skew_deg: NotRequired[float]
-    signals: NotRequired[list[SignalJson]]
+
+
+class PageJson(RequiredPageJson, total=False):
+    """The parts of a page in the output JSON that explain it."""
+
+    read_by: str
+    skew_deg: float
+    signals: list[SignalJson]
+    error: ErrorJson | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +112,16 @@ def page_of_output(path: Path, page_number: int) -> ExplainedPage:
         pages: Sequence[PageJson] = output["pages"]
         found = next((page for page in pages if page["page_number"] == page_number), None)
         source, document_id = str(output["source"]), str(output["document_id"])
+        is_complete = found is None or set(found) >= RequiredPageJson.__required_keys__
     except (ValueError, LookupError, TypeError) as error:
         raise PageNotFound(f"{path}: no output of doctriage; give a document's JSON file") from error
     if found is None:
         raise PageNotFound(f"{path}: has no page {page_number}; its pages are 1 to {len(pages)}")
+    if not is_complete:
+        raise PageNotFound(f"{path}: page {page_number} is no output of doctriage; ingest the document again")
+    failure = found.get("error")
+    if failure is not None:
+        raise PageNotFound(f"{source}: page {page_number} could not be read: {failure['message']}")
     return ExplainedPage(source=source, document_id=document_id, page=found)
 
 

@@ -120,6 +120,36 @@ def test_a_page_is_found_in_the_output(tmp_path: Path) -> None:
         page_of_output(output, 4)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"error": {"code": "page_timed_out", "message": "took longer than 300 s"}},
+            "took longer than 300 s",
+        ),
+        ({"error": None}, None),
+    ],
+)
+def test_a_page_that_failed_says_why_instead(
+    changes: dict[str, object], message: str | None, tmp_path: Path
+) -> None:
+    output = tmp_path / "inv.pdf.json"
+    page = page_json(**changes)
+    output.write_text(json.dumps({"source": "inv.pdf", "document_id": "cd" * 32, "pages": [page]}))
+    if message is None:
+        assert page_of_output(output, 3).page == page
+    else:
+        with pytest.raises(PageNotFound, match=message):
+            page_of_output(output, 3)
+
+
+def test_a_page_with_less_than_an_explanation_needs_is_refused(tmp_path: Path) -> None:
+    output = tmp_path / "inv.pdf.json"
+    output.write_text(json.dumps({"source": "a", "document_id": "b", "pages": [{"page_number": 1}]}))
+    with pytest.raises(PageNotFound, match="ingest the document again"):
+        page_of_output(output, 1)
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"pages": [{}]}', '{"pages": 3}', "null", "\x00"])
 def test_other_json_is_not_taken_for_an_output(content: str, tmp_path: Path) -> None:
     other = tmp_path / "package.json"
