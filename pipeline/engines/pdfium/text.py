@@ -42,7 +42,9 @@ def read_text_layer(pdf: pypdfium2.PdfDocument, page_number: int) -> TextLayer:
         with _flattened(pdf, page_number) as page:
             return _layer(page, page_number, marks)
     except pypdfium2.PdfiumError as error:
-        raise PageFailed(f"page {page_number}: its content cannot be parsed ({error})") from error
+        raise PageFailed(
+            f"page {page_number} is damaged and its text cannot be parsed; export the PDF anew and submit it again"
+        ) from error
 
 
 @contextmanager
