@@ -51,7 +51,7 @@ class FakeOcr:
         if fault is not None:
             self._misbehave(fault, image.width)
         confidence = math.nan if fault is Fault.LIE else 0.99
-        return (_line(f"page of {image.width} pixels", image, confidence),)
+        return (_line(f"page of {image.width} pixels", confidence),)
 
     def _misbehave(self, fault: Fault, width_px: int) -> None:
         once = self.folder / f"crashed-{width_px}"
@@ -73,10 +73,12 @@ class FakeOcr:
                 pass
 
 
-def _line(text: str, image: Image.Image, confidence: float) -> Line:
-    box = Box(10, 10, image.width - 10, 40)
-    words = tuple(Word(text=word, box=box, confidence=confidence) for word in text.split())
-    return Line(text=text, box=box, confidence=confidence, words=words)
+def _line(text: str, confidence: float) -> Line:
+    words = tuple(
+        Word(text=word, box=Box(10 + 70 * place, 60, 70 + 70 * place, 90), confidence=confidence)
+        for place, word in enumerate(text.split())
+    )
+    return Line(text=text, box=Box(10, 60, 280, 90), confidence=confidence, words=words)
 
 
 class NoTurn:
