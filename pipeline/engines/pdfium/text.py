@@ -43,7 +43,7 @@ def read_text_layer(pdf: pypdfium2.PdfDocument, page_number: int) -> TextLayer:
             return _layer(page, page_number, marks)
     except pypdfium2.PdfiumError as error:
         raise PageFailed(
-            f"page {page_number} is damaged and its text cannot be parsed; export the PDF anew and submit it again"
+            f"page {page_number}: damaged, its text cannot be parsed; export the PDF anew and submit it again"
         ) from error
 
 
