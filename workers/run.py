@@ -218,6 +218,8 @@ class IngestRun:
     def _note_written(self, written: SourceWritten) -> None:
         state = self._sources[written.source_number]
         assert state.reading is not None
+        if state.is_settled:
+            return  # queued twice, as its reading was complete twice: another run read it again in between
         self._settle(state)
         self._emit(
             DocumentFinished(
@@ -232,6 +234,8 @@ class IngestRun:
     def _note_not_written(self, said: SourceNotWritten) -> None:
         state = self._sources[said.source_number]
         assert state.reading is not None
+        if state.is_settled:
+            return
         if said.refusal is None:
             state.reading.is_complete = False  # another run reads it again; the desk waits for that
         else:

@@ -53,6 +53,7 @@ class ReadingState:
     alone: set[int] = field(default_factory=set)
     reported: set[int] = field(default_factory=set)
     is_complete: bool = False
+    is_queued: bool = False
 
     @property
     def waits_for_others(self) -> bool:
@@ -99,7 +100,8 @@ class PageQueue:
 
     def add(self, reading: ReadingState) -> None:
         """Make sure that the reading's pending pages get their turn."""
-        if reading.pending and reading not in self._ring:
+        if reading.pending and not reading.is_queued:
+            reading.is_queued = True
             self._ring.append(reading)
 
     def next_batch(self) -> ReadTask | None:
@@ -108,6 +110,7 @@ class PageQueue:
         waiting = self._count_up_to(self._max_batch * self._jobs * 2)
         batch_size = max(1, min(self._max_batch, waiting // (self._jobs * 2)))
         reading = self._ring.popleft()
+        reading.is_queued = False
         task = reading.next_batch(batch_size)
         self.add(reading)
         return task
