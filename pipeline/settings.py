@@ -124,13 +124,16 @@ class VisualTokenSettings(Section):
 
 
 class ExecutorSettings(Section):
-    """``jobs``: worker processes, None for one a CPU. A worker that has read ``max_pages_per_worker``, or keeps
-    more than ``max_bytes_per_worker`` in memory after a batch, is replaced by a fresh one."""
+    """``jobs``: worker processes, None for one a CPU. A worker that has read ``max_pages_per_worker``, or
+    keeps more than ``max_bytes_per_worker`` in memory after a batch, is replaced by a fresh one. It gets no
+    more than ``memory_limit_bytes``: a page that swells costs itself, not the machine. Reading takes 1 to
+    1.5 GB, opening the largest image allowed 1.3 GB."""
 
     jobs: int | None = Field(default=None, ge=1)
     page_timeout_s: float = Field(default=300, gt=0)
     max_pages_per_worker: int = Field(default=500, gt=0)
     max_bytes_per_worker: int = Field(default=4 * 2**30, gt=0)
+    memory_limit_bytes: int = Field(default=6 * 2**30, ge=2**30)
     max_attempts: int = Field(default=2, ge=1)
 
 

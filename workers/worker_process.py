@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, assert_never
 
 import psutil
 import structlog
-from pipeline.outputs import page_json, page_row
 
 from models.document import Document
 from models.errors import (
@@ -32,6 +32,7 @@ from models.errors import (
 )
 from models.page import PageResult
 from pipeline.blobs import BlobStore, Snapshot
+from pipeline.outputs import page_json, page_row
 from pipeline.publish import DiskFull, ReadingUnfinished, publish_document
 from pipeline.store import PageStore, Store, connect_store
 from workers.logs import set_up_logs
@@ -74,6 +75,7 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
     """The whole life of a worker; it is killed when it is not needed any more, or its parent is gone."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _bound_memory(setup.settings.executor.memory_limit_bytes)
     set_up_logs(setup.settings.log_level)
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
     worker = WorkerProcess(connection, setup)
@@ -85,6 +87,14 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
         return  # the executor is gone, and with it whoever wants an answer
     finally:
         worker.store.close()
+
+
+def _bound_memory(limit_bytes: int) -> None:
+    """Let allocations beyond the limit fail, here and in the programs started from here: a document can make
+    its reader ask for more than any machine has. A lower limit that is already set stays."""
+    _, highest = resource.getrlimit(resource.RLIMIT_DATA)
+    if highest == resource.RLIM_INFINITY or limit_bytes < highest:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
 
 
 def _end_with_parent() -> None:
