@@ -113,7 +113,8 @@ class TriageDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageResult:
-    """Everything known of one finished page, boxes in the page as delivered; ``docs/output.md`` documents its JSON form.
+    """Everything known of one finished page, boxes in the page as delivered; ``docs/output.md``
+    documents its JSON form.
 
     ``rotation_deg`` is the clockwise quarter turn (0, 90, 180, 270) that makes the page upright, ``skew_deg`` the
     small clockwise turn after it that straightens the lines.

@@ -53,7 +53,7 @@ def assemble_page(
         markdown=page_markdown(reading.blocks, score.tables),
         confidence=mean_confidence(word for line in reading.lines for word in line.words),
         triage=decision,
-        signals=reading.signals + score.signals,
+        signals=score.signals,
         blocks=tuple(_placed_block(block, place) for block in reading.blocks),
         tables=tuple(replace(table, box=place(table.box)) for table in score.tables),
         regions=tuple(replace(region, box=place(region.box)) for region in score.regions),

