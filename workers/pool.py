@@ -25,6 +25,9 @@ ONE_THREAD = dict.fromkeys(
 )
 """One process a CPU reads fastest when none of them starts threads of its own."""
 
+ENGINE_LOAD_S = 300.0
+"""What starting a process and loading engines and weights may take, on a cold disk or a busy machine."""
+
 DYING_PATIENCE_S = 1.0
 """How long a worker that hung up may take to end by itself, so that its own exit code is seen."""
 
@@ -77,17 +80,17 @@ class WorkerPool:
     def is_busy(self) -> bool:
         return any(worker.task is not None for worker in self._workers)
 
-    def send(self, task: Task, *, silence_limit_s: float, start_limit_s: float | None = None) -> None:
-        """Give the task to an idle process, or a new one, which is killed when it says nothing for the limit
-        (for ``start_limit_s`` until its first word)."""
-        worker = next((worker for worker in self._workers if worker.task is None), None) or self._start()
+    def send(self, task: Task, *, silence_limit_s: float) -> None:
+        """Give the task to an idle process, or a new one. It is killed when it says nothing for the limit; a
+        new one has ``ENGINE_LOAD_S`` more until its first words on the task."""
+        worker = next((worker for worker in self._workers if worker.task is None), None)
+        start_s = 0.0 if worker is not None else ENGINE_LOAD_S
+        worker = worker or self._start()
         worker.task = task
         worker.silence_limit_s = silence_limit_s
         worker.claimed = None
-        worker.deadline_s = time.monotonic() + (start_limit_s or silence_limit_s)
-        with contextlib.suppress(
-            BrokenPipeError, ConnectionResetError
-        ):  # it died idle: ``wait`` reports the loss
+        worker.deadline_s = time.monotonic() + start_s + silence_limit_s
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # dead already: ``wait`` will say so
             worker.connection.send(task)
 
     def wait(self, timeout_s: float) -> Iterator[tuple[Worker, Task | None, Reply | Loss]]:
@@ -145,7 +148,7 @@ class WorkerPool:
             worker.owner = reply.owner
         elif isinstance(reply, TaskEnded):
             worker.task = worker.deadline_s = None
-        elif worker.task is not None:
+        elif worker.task is not None and not isinstance(reply, Hello):
             worker.deadline_s = time.monotonic() + worker.silence_limit_s
 
     def _patience_s(self, timeout_s: float) -> float:

@@ -42,9 +42,6 @@ from workers.sources import Source
 POLL_S = 1.0
 """How often pages that another run holds are looked at."""
 
-ENGINE_LOAD_S = 300.0
-"""Beyond a page's own limit, what loading engines and weights may take before the first page."""
-
 WRITE_LIMIT_S = 3600.0
 """Writing thousands of pages says nothing for a while; an hour means a file system that hangs."""
 
@@ -53,7 +50,7 @@ log = structlog.get_logger()
 
 def identify_engines(pool: WorkerPool, settings: Settings) -> str:
     """The fingerprint of this run. Raises ``EngineUnavailable`` for an engine or language that is missing."""
-    pool.send(IdentifyTask(), silence_limit_s=ENGINE_LOAD_S)
+    pool.send(IdentifyTask(), silence_limit_s=settings.executor.page_timeout_s)
     versions = None
     while pool.is_busy:
         for _, _, reply in pool.wait(POLL_S):
@@ -129,13 +126,9 @@ class IngestRun:
             if self._writes:
                 self._pool.send(self._write_task(self._writes.popleft()), silence_limit_s=WRITE_LIMIT_S)
             elif self._intake:
-                self._pool.send(
-                    self._intake_task(self._intake.popleft()),
-                    silence_limit_s=limit_s,
-                    start_limit_s=limit_s + ENGINE_LOAD_S,
-                )
+                self._pool.send(self._intake_task(self._intake.popleft()), silence_limit_s=limit_s)
             elif (task := self._desk.next_batch()) is not None:
-                self._pool.send(task, silence_limit_s=limit_s, start_limit_s=limit_s + ENGINE_LOAD_S)
+                self._pool.send(task, silence_limit_s=limit_s)
             else:
                 return
 

@@ -190,13 +190,15 @@ class WorkerProcess:
         )
         yield PagesClaimed(page_numbers=claimed)
         self._watch(limit_s)
-        for page_number, outcome in self._outcomes(engines, task, claimed):
-            reply = self._settle(task, page_number, outcome)
-            self.store.pages.complete_reading(task.reading_id)
-            if reply is not None:
-                yield reply
-            self._watch(limit_s)
-        faulthandler.cancel_dump_traceback_later()
+        try:
+            for page_number, outcome in self._outcomes(engines, task, claimed):
+                reply = self._settle(task, page_number, outcome)
+                self.store.pages.complete_reading(task.reading_id)
+                if reply is not None:
+                    yield reply
+                self._watch(limit_s)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     def _watch(self, limit_s: float) -> None:
         """End this process should the page hang and nobody be left to end it."""
