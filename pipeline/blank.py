@@ -39,7 +39,7 @@ class BlankRules:
     gap_heights: float = 1.5
     alone_height_mm: float = 1.6
     alone_fill: float = 0.55
-    alone_breadth: float = 0.16
+    alone_breadth: float = 0.13
     least_picture_share: float = 0.006
     dark_share_of_paper: float = 0.75
     view_dpi: float = 50.0

@@ -60,6 +60,11 @@ def reduced_grey(image: Image.Image, scale: float) -> GreyPage:
     return GreyPage(pixels=np.asarray(grey.resize(size, Image.Resampling.BOX)), scale=scale)
 
 
+def is_negative(pixels: GreyPixels) -> bool:
+    """Whether the page is white on black."""
+    return float(np.median(pixels)) < NEGATIVE_BELOW_GREY
+
+
 def contrast_to_paper(pixels: GreyPixels, window_px: int) -> GreyPixels:
     """How much darker each pixel is than the paper around it, 0 to 255, with the paper taken as white.
 
@@ -67,7 +72,7 @@ def contrast_to_paper(pixels: GreyPixels, window_px: int) -> GreyPixels:
     as ink, whatever is wider (shadows, gradients, yellowed paper, solid areas) as paper. A negative is
     turned over.
     """
-    if float(np.median(pixels)) < NEGATIVE_BELOW_GREY:
+    if is_negative(pixels):
         pixels = 255 - pixels
     window = np.ones((window_px, window_px), np.uint8)
     paper = cv2.morphologyEx(pixels, cv2.MORPH_CLOSE, window, borderType=cv2.BORDER_REPLICATE)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from models.geometry import Box
 from models.text import Word
-from pipeline.ink import GreyPage, Marks, connected_marks, contrast_to_paper, reduced_grey
+from pipeline.ink import GreyPage, Marks, connected_marks, contrast_to_paper, is_negative, reduced_grey
 
 VIEW_LONG_SIDE_PX = 1_400
 """A4 at 120 dpi; strips are measured by their short side instead, so that they are not shrunk to nothing."""
@@ -64,7 +64,7 @@ def find_letters(image: Image.Image) -> Letters:
         scale=view.scale,
         view_width_px=width,
         view_height_px=height,
-        has_dark_area=_has_dark_area(view),
+        has_dark_area=is_negative(view.pixels) or _has_dark_area(view),
     )
 
 
