@@ -10,7 +10,7 @@ from typing import Any
 
 from models.page import Route
 from models.tables import PageState
-from pipeline import outputs
+from pipeline.outputs import failed_page_json, failure_row, page_row
 from pipeline.publish import write_rows
 from pipeline.store import PageRecord, SourceRecord, Store
 from workers.events import DocumentReport, FailureReport, IngestReport
@@ -43,7 +43,7 @@ def finish_run(
     write_rows(out_dir / PAGES_FILE, tally.page_rows(submission_id))
     write_rows(
         out_dir / FAILURES_FILE,
-        (outputs.failure_row(row.source, row.code, row.message) for row in tally.failures),
+        (failure_row(row.source, row.code, row.message) for row in tally.failures),
     )
     return IngestReport(
         documents=tuple(tally.documents),
@@ -127,10 +127,10 @@ class _Tally:
 def _page_row(source: str, document_id: str, record: PageRecord) -> Mapping[str, Any]:
     if record.content is not None:
         return {**record.content, "source": source}
-    row: Mapping[str, Any] = outputs.page_row(
+    row: Mapping[str, Any] = page_row(
         source,
         document_id,
-        outputs.failed_page_json(
+        failed_page_json(
             record.page_number, code=record.error_code or "", message=record.error_message or ""
         ),
     )
