@@ -76,7 +76,7 @@ def _walk(folder: Path, root: Path, left_out: frozenset[Path], *, in_results: bo
         path = folder / entry.name
         if entry.name.startswith(".") or (entry.is_symlink() and path.is_dir()):
             continue
-        if entry.is_dir():
+        if entry.is_dir(follow_symlinks=False):
             if path.resolve() not in left_out:
                 yield from _walk(path, root, left_out, in_results=in_results)
         elif not (in_results and path.suffix in OUTPUT_SUFFIXES):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,21 +29,27 @@ class Run:
     stdout: str
     stderr: str
     elapsed_s: float
-    peak_rss_bytes: int
 
     def path(self, name: str) -> Path:
         return Path(self.out) / name
 
 
 def ingest(
-    *arguments: str | bytes | Path, out: Path, home: Path, before: Sequence[str] = (), cwd: Path | None = None
+    *arguments: str | bytes | Path,
+    out: Path,
+    home: Path,
+    before: Sequence[str] = (),
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Run:
     """Run ``doctriage ingest`` in a process of its own; ``before`` is a command that runs it."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DOCTRIAGE_")}
     started_s = time.monotonic()
     done = subprocess.run(
         [*before, DOCTRIAGE, "ingest", *arguments, "--out", out],
-        env=clean | {"DOCTRIAGE_HOME": str(home), "COLUMNS": "200", "NO_COLOR": "1"},
+        env=clean
+        | {"DOCTRIAGE_HOME": str(home), "COLUMNS": "200", "NO_COLOR": "1"}
+        | dict(environment or {}),
         cwd=cwd,
         capture_output=True,
         timeout=LONGEST_RUN_S,
@@ -56,7 +61,6 @@ def ingest(
         stdout=done.stdout.decode(errors="replace"),
         stderr=done.stderr.decode(errors="replace"),
         elapsed_s=time.monotonic() - started_s,
-        peak_rss_bytes=resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
     )
 
 

@@ -142,7 +142,7 @@ def test_embedded_files_are_named_and_not_written(cousin: Cousin, cousins_run: R
     else:
         assert names == ["roof plan.pdf", "prices.csv"]
     written = {path.name for path in cousins_run.path("..").rglob("*") if path.is_file()}
-    assert not written & {"up and away.csv", "tmp-absolute.csv", "roof plan.pdf", "prices.csv", "owned"}
+    assert not written & {"up and away.csv", "absolute.csv", "roof plan.pdf", "prices.csv", "owned"}
 
 
 def test_every_cousin_is_taken(cousins_run: Run) -> None:

@@ -33,6 +33,7 @@ def opened_document(path: Path, password: str | None) -> Iterator[pypdfium2.PdfD
 
 
 def _open(path: Path, password: str | None) -> pypdfium2.PdfDocument:
+    _forget_last_error()
     try:
         return pypdfium2.PdfDocument(path, password=password)
     except FileNotFoundError as error:
@@ -41,6 +42,12 @@ def _open(path: Path, password: str | None) -> pypdfium2.PdfDocument:
         if error.err_code == pdfium_c.FPDF_ERR_PASSWORD and password is not None:
             return _open_without_password(path)
         raise _translated(error) from error
+
+
+def _forget_last_error() -> None:
+    """pdfium has one error for the whole process and keeps it when a document loads; a document without pages
+    does load, and would be refused for the reason of the one before it. Loading nothing sets it to "no PDF"."""
+    pdfium_c.FPDF_LoadMemDocument(b"", 0, None)
 
 
 def _open_without_password(path: Path) -> pypdfium2.PdfDocument:
