@@ -18,7 +18,7 @@ from tests.kinds.judging import occurs, plain, read_output, read_rows
 
 pytestmark = pytest.mark.slow
 
-LONGEST_RUN_S = 300
+LONGEST_RUN_S = 450
 MEMORY_LIMIT_BYTES = 2 * 2**30
 
 
