@@ -64,6 +64,12 @@ class SourceUnreadable(DocumentRejected):
     code = "source_unreadable"
 
 
+class DocumentFailed(DoctriageError):
+    """Intake took the document, but not one of its pages could be read."""
+
+    code = "document_failed"
+
+
 class PageFailed(DoctriageError):
     """One page could not be read; its siblings are."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from models.document import Document
-from models.errors import OutputNotWritable
+from models.errors import DocumentFailed, OutputNotWritable
 from models.tables import PageState
 from pipeline import outputs
 from pipeline.store import PageRecord, PageStore
@@ -49,7 +49,11 @@ def publish_document(
     stem: Path,
     formats: Sequence[str],
 ) -> Published:
-    """Write ``stem`` plus the suffix of each format. Raises ``OutputNotWritable``, ``ReadingUnfinished``."""
+    """Write ``stem`` plus the suffix of each format. Raises ``OutputNotWritable``, ``ReadingUnfinished``, and
+    ``DocumentFailed`` when there is no page to write."""
+    failure = pages.failure_of_all_pages(reading_id)
+    if failure is not None:
+        raise DocumentFailed(f"{source}: {failure}")
     header = outputs.document_header(document, source)
     written = []
     failed_pages = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.document import Document
-from models.errors import DoctriageError, OutputNotWritable
+from models.errors import DoctriageError, DocumentFailed, OutputNotWritable
 from models.page import Route
 from pipeline.settings import Settings
 
@@ -128,10 +128,10 @@ class SourceWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNotWritten:
-    """The files could not be written; without a ``refusal`` pages are being read again, so try later."""
+    """No files were written, or not all; without a ``refusal`` pages are being read again, so try later."""
 
     source_number: int
-    refusal: OutputNotWritable | None
+    refusal: DocumentFailed | OutputNotWritable | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

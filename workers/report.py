@@ -82,7 +82,7 @@ class _Tally:
                         source=source.name, code=source.error_code, message=source.error_message or ""
                     )
                 )
-            elif source.reading_id is not None and source.document_id is not None:
+            if source.reading_id is not None and source.document_id is not None:
                 yield from self._document_rows(source, source.reading_id, source.document_id)
 
     def _document_rows(

@@ -23,6 +23,7 @@ from models.document import Document
 from models.errors import (
     DoctriageError,
     DocumentEncrypted,
+    DocumentFailed,
     DocumentRejected,
     EngineError,
     EngineUnavailable,
@@ -285,7 +286,7 @@ class WorkerProcess:
             return SourceNotWritten(source_number=task.source_number, refusal=None)
         except DiskFull:
             raise
-        except OutputNotWritable as error:
+        except (DocumentFailed, OutputNotWritable) as error:
             return SourceNotWritten(source_number=task.source_number, refusal=error)
         self.store.submissions.mark_written(task.source_id)
         return SourceWritten(

@@ -222,6 +222,13 @@ class PageStore:
         """Every page in order with its summary."""
         return self._stream(reading_id, PageRow.summary, at_a_time=100)
 
+    def failure_of_all_pages(self, reading_id: int) -> str | None:
+        """The first page's message when every page failed, else None."""
+        any_other = exists().where(PageRow.reading_id == reading_id, PageRow.state != PageState.FAILED)
+        first = select(PageRow.error_message).where(PageRow.reading_id == reading_id, ~any_other)
+        with self._database.read() as session:
+            return session.scalars(first.order_by(PageRow.page_number).limit(1)).first()
+
     def _stream(
         self, reading_id: int, content: InstrumentedAttribute[dict[str, Any] | None], *, at_a_time: int
     ) -> Iterator[PageRecord]:

@@ -111,6 +111,21 @@ def test_a_page_that_fails_is_tried_again_given_up_and_shown_and_its_siblings_ar
     assert states == {1: "done", 2: "done", 3: "failed", 4: "done", 5: "done"}
 
 
+def test_a_document_of_which_no_page_could_be_read_is_a_failure_and_its_siblings_are_written(
+    bench: Bench,
+) -> None:
+    tiff_of_widths(bench.inputs / "a.tif", [500, 501])
+    tiff_of_widths(bench.inputs / "b.tif", [510])
+    bench.engines(faults={500: Fault.ENGINE_ERROR, 501: Fault.ENGINE_ERROR})
+    report = bench.run()
+    assert [(failure.source, failure.code) for failure in report.failures] == [("a.tif", "document_failed")]
+    assert [row["source"] for row in bench.rows("failures.jsonl")] == ["a.tif"]
+    assert not (bench.out / "a.tif.json").exists()
+    assert len(bench.document("b.tif")["pages"]) == 1
+    states = [(row["source"], row["page_number"], row["state"]) for row in bench.rows("pages.jsonl")]
+    assert sorted(states) == [("a.tif", 1, "failed"), ("a.tif", 2, "failed"), ("b.tif", 1, "done")]
+
+
 def test_a_page_that_crashes_once_is_read_at_the_second_attempt(bench: Bench) -> None:
     tiff_of_widths(bench.inputs / "a.tif", [500, 501, 502, 503])
     bench.engines(faults={501: Fault.CRASH_ONCE})
