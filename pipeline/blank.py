@@ -31,6 +31,9 @@ class BlankRules:
     specks and punch holes are solid. A page without letters is blank unless ink that does not come in from the
     edge covers ``least_picture_share`` of it: then it is a picture. Punch holes cover 0.002, scanner shadows
     touch the edge.
+
+    Marks that are none of these but longer than ``doubtful_mm`` and not round (a page number's "1", a hair) leave a
+    doubt, and so do letters as faint and blurred as print on the back of the sheet.
     """
 
     neighbour_height_mm: float = 0.9
@@ -43,6 +46,9 @@ class BlankRules:
     least_picture_share: float = 0.006
     dark_share_of_paper: float = 0.75
     view_dpi: float = 50.0
+    doubtful_mm: float = 1.5
+    round_elongation: float = 1.2
+    round_fill: float = 0.7
 
 
 RULES: Final = BlankRules()
@@ -50,7 +56,10 @@ RULES: Final = BlankRules()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlankVerdict:
+    """``is_doubtful``: ink alone cannot tell; the page is blank unless a reader finds legible words on it."""
+
     is_blank: bool
+    is_doubtful: bool
     signals: tuple[Signal, ...]
 
 
@@ -59,8 +68,13 @@ def judge_blank(raster: PageRaster, *, rules: BlankRules = RULES) -> BlankVerdic
     letters = find_letters(raster.image)
     count = _letter_count(raster.image, letters, raster.dpi, rules)
     picture_share = _picture_share(raster.image, raster.dpi, rules)
+    has_picture = picture_share >= rules.least_picture_share
+    is_doubtful = not has_picture and (
+        letters.is_show_through if count else _has_doubtful_mark(letters, raster.dpi, rules)
+    )
     return BlankVerdict(
-        is_blank=count == 0 and picture_share < rules.least_picture_share,
+        is_blank=not count and not has_picture and not is_doubtful,
+        is_doubtful=is_doubtful,
         signals=(
             Signal(name="letter_marks", measured=count),
             Signal(name="picture_ink_share", measured=round(picture_share, 5)),
@@ -79,6 +93,17 @@ def _letter_count(image: Image.Image, letters: Letters, dpi: float, rules: Blank
     alone = fits & (height_mm >= rules.alone_height_mm) & (fill <= rules.alone_fill) & _is_inside(letters)
     boxes = (_box_in_page(letters, number) for number in np.flatnonzero(alone))
     return sum(_breadth(image.crop(box)) >= rules.alone_breadth for box in boxes)
+
+
+def _has_doubtful_mark(letters: Letters, dpi: float, rules: BlankRules) -> bool:
+    """Whether a mark is too long and not round enough for a speck or a punch hole."""
+    marks = letters.marks
+    longer, shorter = np.maximum(marks.width, marks.height), np.minimum(marks.width, marks.height)
+    is_long = longer / letters.scale / dpi * MM_PER_INCH >= rules.doubtful_mm
+    is_round = (longer <= rules.round_elongation * shorter) & (
+        marks.area >= rules.round_fill * marks.width * marks.height
+    )
+    return bool((is_long & ~is_round & _is_inside(letters)).any())
 
 
 def _is_inside(letters: Letters) -> NDArray[np.bool_]:

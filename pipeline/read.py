@@ -47,6 +47,8 @@ class TurnRules:
 
 
 RULES: Final = TurnRules()
+LEGIBLE_CONFIDENCE: Final = 0.55
+"""Least mean confidence of a reading that proves a doubtful page not to be blank."""
 
 
 def read_page(
@@ -59,10 +61,12 @@ def read_page(
     if verdict is not None and verdict.is_sound:
         return _of_layer(verdict, raster)
     blank = judge_blank(raster)
+    nothing = PageReading(read_by=ReadBy.NOTHING, blocks=(), signals=(*signals, *blank.signals))
     if blank.is_blank:
-        reading = PageReading(read_by=ReadBy.NOTHING, blocks=(), signals=(*signals, *blank.signals))
-        return reading, as_delivered(raster)
+        return nothing, as_delivered(raster)
     lines, page, turn_signals = _read_upright(raster, readers, settings)
+    if blank.is_doubtful and mean_confidence(lines) < LEGIBLE_CONFIDENCE:
+        return nothing, as_delivered(raster)
     reading = PageReading(
         read_by=ReadBy(readers.ocr.name),
         blocks=ordered_blocks(lines, page.raster.image.width, page.raster.image.height),

@@ -17,25 +17,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
 
 import pytesseract
 import structlog
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from models.errors import EngineError, EngineUnavailable
-from models.geometry import Box
 from models.text import Line, Word
 from pipeline.engines.ocr_text import without_rubbish
+from pipeline.engines.rereading import mean_confidence, merged, scaled, sure_words, without_words
 from pipeline.engines.tesseract_tsv import lines_from_tsv
-from pipeline.letters import Letters, find_letters, uncovered_letters
-from pipeline.reading_order import lines_from_words
+from pipeline.letters import Letters, clusters, find_letters, marks_on_white, on_white, uncovered_letters
 from pipeline.tiles import TileRules, joined_lines, tiles_of
 
 log = structlog.get_logger()
 
 SPARSE_TEXT = "--psm 11"
+ONE_BLOCK = "--psm 6"
 NOT_INVERTED = "-c tessedit_do_invert=0"
 LIST_TIMEOUT_S = 20.0
 
@@ -61,7 +60,8 @@ class TesseractOptions:
     the more confident of the two readings stays. No image is enlarged beyond ``enlarged_pixels`` (a dense
     page of that size takes some ten seconds). Ink counts as missed from ``missed_letters`` letter-like marks
     and ``missed_share`` of all; rescued words need ``rescue_confidence``, which kept precision where it was
-    in every class. Images with a side below ``least_side_px`` hold no text that Tesseract could see.
+    in every class. A page with up to ``few_letters`` marks is read cluster by cluster, up to
+    ``most_clusters``. Images with a side below ``least_side_px`` hold no text that Tesseract could see.
     """
 
     minute_letter_px: float = 7.0
@@ -74,6 +74,8 @@ class TesseractOptions:
     missed_letters: int = 8
     missed_share: float = 0.04
     rescue_confidence: float = 0.60
+    few_letters: int = 30
+    most_clusters: int = 8
     least_side_px: int = 8
     tiles: TileRules = STRIPS
 
@@ -139,8 +141,15 @@ class TesseractEngine:
 
     def _read_tile(self, grey: Image.Image, call: _Call) -> tuple[Line, ...]:
         letters = find_letters(grey)
+        if 0 < len(letters.marks) <= self._options.few_letters:
+            return without_rubbish(self._few_words(grey, letters, call))
         lines = self._first_reading(grey, letters, call)
-        return without_rubbish(self._with_missed_words(grey, letters, lines, call))
+        try:
+            found = self._missed_words(grey, letters, _words(lines), call)
+        except EngineError as error:
+            log.warning("second_reading_failed", engine=self.name, reason=str(error))
+            found = []
+        return without_rubbish(merged(lines, found))
 
     def _first_reading(self, grey: Image.Image, letters: Letters, call: _Call) -> tuple[Line, ...]:
         options = self._options
@@ -149,48 +158,45 @@ class TesseractEngine:
         if height_px is not None and height_px < options.minute_letter_px:
             return self._run_enlarged(grey, call, mode)
         lines = self._run(grey, call, mode)
-        if options.factor_for(grey) <= 1 or _mean_confidence(lines) >= options.enough_confidence(height_px):
+        if options.factor_for(grey) <= 1 or mean_confidence(lines) >= options.enough_confidence(height_px):
             return lines
-        return max(lines, self._run_enlarged(grey, call, mode), key=_mean_confidence)
+        return max(lines, self._run_enlarged(grey, call, mode), key=mean_confidence)
 
-    def _with_missed_words(
-        self, grey: Image.Image, letters: Letters, lines: tuple[Line, ...], call: _Call
-    ) -> tuple[Line, ...]:
-        """``lines`` and the words that sparse mode finds in the ink they leave out."""
+    def _missed_words(
+        self, grey: Image.Image, letters: Letters, words: Sequence[Word], call: _Call
+    ) -> list[Word]:
+        """What sparse mode finds in the ink that ``words`` leave out."""
         options = self._options
-        words = [word for line in lines for word in line.words]
         missed = uncovered_letters(letters, words)
         if len(missed) < max(options.missed_letters, options.missed_share * len(letters.marks)):
-            return lines
+            return []
         margin_px = letters.height_px or 0.0
-        region = (
-            max(0, int(missed.left.min() / letters.scale - margin_px)),
-            max(0, int(missed.top.min() / letters.scale - margin_px)),
-            min(grey.width, int((missed.left + missed.width).max() / letters.scale + margin_px)),
-            min(grey.height, int((missed.top + missed.height).max() / letters.scale + margin_px)),
-        )
-        rest = _without_words(grey, words).crop(region)
-        is_tiny = margin_px < options.small_letter_px
-        try:
-            found = (self._run_enlarged if is_tiny else self._run)(rest, call, SPARSE_TEXT)
-        except EngineError as error:
-            log.warning("second_reading_failed", engine=self.name, reason=str(error))
-            return lines
-        rescued = [
-            _moved(word, region[0], region[1])
-            for line in found
-            for word in line.words
-            if word.confidence is not None and word.confidence >= options.rescue_confidence
-            if any(character.isalnum() for character in word.text)
-        ]
-        return _merged(lines, rescued) if rescued else lines
+        left = max(0, int(missed.left.min() / letters.scale - margin_px))
+        top = max(0, int(missed.top.min() / letters.scale - margin_px))
+        right = min(grey.width, int((missed.left + missed.width).max() / letters.scale + margin_px))
+        bottom = min(grey.height, int((missed.top + missed.height).max() / letters.scale + margin_px))
+        rest = without_words(grey, words).crop((left, top, right, bottom))
+        read = self._run_enlarged if margin_px < options.small_letter_px else self._run
+        return sure_words(read(rest, call, SPARSE_TEXT), options.rescue_confidence, left=left, top=top)
+
+    def _few_words(self, grey: Image.Image, letters: Letters, call: _Call) -> tuple[Line, ...]:
+        """A nearly empty page: page segmentation overlooks a lone number, so each cluster is read by itself."""
+        options = self._options
+        lines = self._run(on_white(grey, letters), call, "")
+        missed = uncovered_letters(letters, _words(lines))
+        clean = marks_on_white(grey, letters, missed)
+        found: list[Word] = []
+        for box in clusters(missed, letters)[: options.most_clusters]:
+            read = self._run(clean.crop(box), call, ONE_BLOCK)
+            found += sure_words(read, options.rescue_confidence, left=box[0], top=box[1])
+        return merged(lines, found)
 
     def _run_enlarged(self, grey: Image.Image, call: _Call, mode: str) -> tuple[Line, ...]:
         factor = self._options.factor_for(grey)
         size = (round(grey.width * factor), round(grey.height * factor))
         large = grey.resize(size, Image.Resampling.BICUBIC)
         lines = self._run(large, replace(call, dpi=call.dpi * factor), mode)
-        return tuple(_scaled(line, 1 / factor) for line in lines)
+        return tuple(scaled(line, 1 / factor) for line in lines)
 
     def _run(self, grey: Image.Image, call: _Call, mode: str) -> tuple[Line, ...]:
         remaining_s = call.deadline_s - time.monotonic()
@@ -259,34 +265,5 @@ def _debian_package(language: str) -> str:
     return f"tesseract-ocr-{name.replace('_', '-')}"
 
 
-def _mean_confidence(lines: Sequence[Line]) -> float:
-    known = [w.confidence for line in lines for w in line.words if w.confidence is not None]
-    return fmean(known) if known else 0.0
-
-
-def _without_words(grey: Image.Image, words: Sequence[Word]) -> Image.Image:
-    """A copy in which the words are painted over with the paper's tone."""
-    copy = grey.copy()
-    paper = copy.reduce(max(1, min(16, min(copy.size)))).getextrema()[1]
-    draw = ImageDraw.Draw(copy)
-    for word in words:
-        box = word.box
-        draw.rectangle((box.left - 1, box.top - 1, box.right + 1, box.bottom + 1), fill=paper)
-    return copy
-
-
-def _merged(lines: Sequence[Line], rescued: Sequence[Word]) -> tuple[Line, ...]:
-    """Rescued words as lines of their own behind ``lines``; no paragraph numbers, so that geometry orders
-    all."""
-    own = [replace(line, paragraph_number=None) for line in lines]
-    return (*own, *lines_from_words(rescued))
-
-
-def _moved(word: Word, dx: float, dy: float) -> Word:
-    box = word.box
-    return replace(word, box=Box(box.left + dx, box.top + dy, box.right + dx, box.bottom + dy))
-
-
-def _scaled(line: Line, factor: float) -> Line:
-    words = tuple(replace(word, box=word.box.scaled(factor)) for word in line.words)
-    return replace(line, box=line.box.scaled(factor), words=words)
+def _words(lines: Sequence[Line]) -> list[Word]:
+    return [word for line in lines for word in line.words]
