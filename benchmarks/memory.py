@@ -17,7 +17,7 @@ from pipeline.settings import ExecutorSettings, Settings
 from workers.events import Event, IngestRequest, PageFinished
 from workers.local import ingest
 
-SAMPLE_EVERY_S = 0.25
+SAMPLE_EVERY_S = 0.5
 WINDOW_PAGES = 10
 """A mark's memory is the peak over this many finished pages up to it: one page's peak depends on the page."""
 
