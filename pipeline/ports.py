@@ -144,3 +144,9 @@ class LayoutDetector(Protocol):
     def regions(self, image: Image.Image) -> tuple[Region, ...]:
         """Tables and figures with confidences, boxes in pixels of ``image`` (upright)."""
         ...
+
+
+class LanguageIdentifier(Protocol):
+    def identify(self, text: str) -> tuple[str, float]:
+        """The likeliest language of a text in Latin script (ISO 639-1) and its probability, 0 to 1."""
+        ...

@@ -10,11 +10,33 @@ from typing import Final
 from models.page import PageReading, ReadBy, Signal
 from models.text import Line
 from pipeline.blank import judge_blank
-from pipeline.ports import OcrEngine, OrientationDetector, PageRaster, SkewDetector, TextLayer
+from pipeline.ports import (
+    LanguageIdentifier,
+    OcrEngine,
+    OrientationDetector,
+    PageRaster,
+    SkewDetector,
+    TextLayer,
+)
 from pipeline.reading_order import ordered_blocks
 from pipeline.settings import ReadSettings
 from pipeline.text_layer import TextLayerVerdict, judge_text_layer
 from pipeline.upright import UprightPage, as_delivered, turned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLatin:
+    """Pages that were read as English and turn out to be in another language of Latin script are read again with
+    ``languages``, a model of them all, and the surer reading stays. The identifier's answers on 170 real pages were
+    right whenever it gave ``min_probability``; garbled and short texts stay far below it."""
+
+    identifier: LanguageIdentifier
+    languages: tuple[str, ...]
+    min_probability: float = 0.9
+
+    def is_foreign(self, lines: Iterable[Line]) -> bool:
+        language, probability = self.identifier.identify(" ".join(line.text for line in lines))
+        return language != "en" and probability >= self.min_probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +46,7 @@ class Readers:
     ocr: OcrEngine
     orientation: OrientationDetector
     skew: SkewDetector
+    other_latin: OtherLatin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +116,21 @@ def _read_upright(
         advantage = mean_confidence(lines) - mean_confidence(other_lines)
         if advantage < _needed_advantage(rotation_deg, confidence):
             lines, page = other_lines, other_page
+    lines = _in_its_language(lines, page, readers)
     signals = (
         Signal(name="rotation_deg", measured=page.rotation_deg),
         Signal(name="orientation_confidence", measured=round(confidence, 4)),
         Signal(name="skew_deg", measured=round(page.skew_deg, 2)),
     )
     return lines, page, signals
+
+
+def _in_its_language(lines: tuple[Line, ...], page: UprightPage, readers: Readers) -> tuple[Line, ...]:
+    other = readers.other_latin
+    if other is None or not other.is_foreign(lines):
+        return lines
+    again = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=other.languages)
+    return max(lines, again, key=mean_confidence)
 
 
 def _needed_advantage(rotation_deg: int, orientation_confidence: float) -> float:
@@ -114,7 +146,7 @@ def _read_turned(
     skew_deg = readers.skew.skew_deg(page.raster.image)
     if RULES.min_skew_deg <= abs(skew_deg) <= RULES.max_skew_deg:
         page = turned(raster, rotation_deg=rotation_deg, skew_deg=skew_deg)
-    lines = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=settings.languages)
+    lines = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=settings.first_languages)
     return lines, page
 
 

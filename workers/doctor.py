@@ -71,7 +71,7 @@ class Check:
 
 def run_checks(settings: Settings) -> tuple[Check, ...]:
     return (
-        *check_tesseract(settings.read.languages),
+        *check_tesseract(settings.read.first_languages),
         check_program("poppler", "pdftoppm", "-v", packages=("poppler-utils",)),
         check_libmagic(),
         check_module("OpenCV", "cv2", packages=("libgl1", "libglib2.0-0")),

@@ -128,6 +128,10 @@ class TesseractEngine:
         digest = hashlib.sha256(repr((weights, self._options)).encode()).hexdigest()[:12]
         return f"{pytesseract.get_tesseract_version()}+{digest}"
 
+    @property
+    def installed_languages(self) -> frozenset[str]:
+        return self._installed[1]
+
     def read(self, image: Image.Image, *, dpi: float, languages: Sequence[str]) -> tuple[Line, ...]:
         self._require(languages)
         if min(image.size) < self._options.least_side_px:

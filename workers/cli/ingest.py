@@ -36,7 +36,10 @@ def ingest_command(
     ] = None,
     engine: Annotated[Engine | None, typer.Option(help="The OCR engine.")] = None,
     lang: Annotated[
-        str | None, typer.Option(metavar="CODES", help="Languages of the pages, like eng+deu.")
+        str | None,
+        typer.Option(
+            metavar="CODES", help="Languages of the pages, like eng+deu; auto finds those of Latin script."
+        ),
     ] = None,
     route: Annotated[
         RoutePolicy | None, typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page.")
