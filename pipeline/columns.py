@@ -8,12 +8,14 @@ its sides are set like running text, or when the rows on both sides don't line u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipeline.rows import Fragment
 
 Boxes = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -67,6 +69,14 @@ class _Candidate:
     gutter_px: float
     left: Indices
     right: Indices
+
+
+def fragment_regions(fragments: Sequence[Fragment], em_px: float) -> list[list[Fragment]]:
+    """The fragments a region at a time, in reading order; see ``regions``."""
+    if not fragments:
+        return []
+    boxes = np.array([[f.box.left, f.box.top, f.box.right, f.box.bottom] for f in fragments])
+    return [[fragments[index] for index in region] for region in regions(boxes, em_px)]
 
 
 def regions(boxes: Boxes, em_px: float, rules: ColumnRules = RULES) -> list[Indices]:

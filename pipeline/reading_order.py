@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.text import Block, Line, Word
-from pipeline.columns import regions
+from pipeline.columns import fragment_regions
+from pipeline.line_numbers import with_line_numbers, without_line_numbers
 from pipeline.paragraphs import Paragraphs
 from pipeline.rows import Fragment, body_em_px, fragments_of, in_logical_order, line_of, rows_of
 
@@ -32,16 +33,9 @@ def lines_from_words(words: Sequence[Word]) -> tuple[Line, ...]:
     fragments = fragments_of(words)
     return tuple(
         line_of(in_logical_order([word for fragment in row for word in fragment.words]))
-        for region in _regions(fragments, body_em_px(words))
+        for region in fragment_regions(fragments, body_em_px(words))
         for row in rows_of(region)
     )
-
-
-def _regions(fragments: Sequence[Fragment], em_px: float) -> list[list[Fragment]]:
-    if not fragments:
-        return []
-    boxes = np.array([[f.box.left, f.box.top, f.box.right, f.box.bottom] for f in fragments])
-    return [[fragments[index] for index in region] for region in regions(boxes, em_px)]
 
 
 def ordered_blocks(lines: Sequence[Line], page_width_px: int, page_height_px: int) -> tuple[Block, ...]:
@@ -50,14 +44,18 @@ def ordered_blocks(lines: Sequence[Line], page_width_px: int, page_height_px: in
 
     Lines with a ``paragraph_number`` keep their reader's order and grouping, unless the reader has fused
     columns: then they are split at the gutter and ordered by geometry, as lines without a number always
-    are. Lines along the page's side and slanted ones come last.
+    are. Line numbers in a margin are a block of their own, before the text or, from the right margin,
+    after it. Lines along the page's side and slanted ones come last.
     """
     kept = [line for line in lines if line.words]
     aside = _aside(kept, page_height_px)
     body = [line for index, line in enumerate(kept) if index not in aside]
     em_px = body_em_px([word for line in body for word in line.words])
     paragraphs = Paragraphs(body_em_px=em_px, page_width_px=page_width_px)
-    blocks = [block for region in _line_regions(body, em_px) for block in paragraphs.blocks(region)]
+    columns, text = without_line_numbers(body, em_px)
+    blocks = [block for region in _line_regions(text, em_px) for block in paragraphs.blocks(region)]
+    for column in columns:
+        blocks = with_line_numbers(blocks, column)
     apart = [paragraphs.single(kept[index]) for index in sorted(aside)]
     return (*blocks, *apart)
 
@@ -97,7 +95,7 @@ def _lies_over(boxes: NDArray[np.float64], index: int) -> bool:
 def _line_regions(lines: Sequence[Line], em_px: float) -> Iterator[list[Line]]:
     """Lines a column at a time, or a paragraph of the reader's at a time."""
     pieces = [(index, fragment) for index, line in enumerate(lines) for fragment in fragments_of(line.words)]
-    by_geometry = _regions([fragment for _, fragment in pieces], em_px)
+    by_geometry = fragment_regions([fragment for _, fragment in pieces], em_px)
     owner = {id(fragment): index for index, fragment in pieces}
     if _has_numbers(lines) and _fused_count(by_geometry, owner) < FUSED_LINES:
         for _, group in groupby(lines, key=lambda line: line.paragraph_number):
