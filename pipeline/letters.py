@@ -87,7 +87,7 @@ def find_letters(image: Image.Image) -> Letters:
 
 def _letter_like(marks: Marks, view: GreyPage) -> Marks:
     tall, wide, area = marks.height / view.scale, marks.width / view.scale, marks.area / view.scale**2
-    fits = (tall >= 4) & (wide >= 2) & (area >= 8) & (marks.height < max(view.pixels.shape) / 12)
+    fits = (tall >= 4) & (wide >= 2) & (area >= 8) & (marks.height < max(view.pixels.shape) / 8)
     shaped = (wide < 4 * tall) & (tall < 8 * wide) & (marks.area < 0.95 * marks.width * marks.height)
     return marks.where(fits & shaped)
 

@@ -58,14 +58,15 @@ class TurnRules:
     ``half_turn_advantage``: the network takes upright Hebrew, which no reader of Latin can judge, for Latin
     upside down. Turned by a quarter with ``sure_orientation_confidence``, only a reading so much worse
     speaks against it (handwriting reads badly either way). Lines are straightened from ``min_skew_deg`` up
-    (Tesseract bears less) to ``max_skew_deg`` (more is a slanted picture, not a scan).
+    to ``max_skew_deg`` (more is a slanted picture, not a scan): at 2 degrees Tesseract loses a tenth of a page,
+    below 1 resampling costs small print more than straight lines gain.
     """
 
     min_orientation_confidence: float = 0.5
     sure_orientation_confidence: float = 0.8
     doubtful_confidence: float = 0.75
     half_turn_advantage: float = 0.1
-    min_skew_deg: float = 0.4
+    min_skew_deg: float = 1.0
     max_skew_deg: float = 12.0
 
 

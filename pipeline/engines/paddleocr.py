@@ -19,6 +19,7 @@ from models.geometry import Box
 from models.text import Line, Word
 from pipeline.engines.ocr_text import clean_text, without_rubbish
 from pipeline.engines.paddle_weights import WEIGHTS_IN_WHEEL, prepared_model_dir, shipped_version
+from pipeline.reading_order import lines_from_words
 from pipeline.rows import line_of
 from pipeline.settings import PaddleSettings
 from pipeline.tiles import TileRules, joined_lines, tiles_of
@@ -35,8 +36,8 @@ LEAST_SIDE_PX = 8
 
 
 class PaddleOcrEngine:
-    """PP-OCR reads lines; a line's confidence stands for each of its words. The networks read Latin, Chinese and
-    Japanese at once, so ``languages`` choose nothing.
+    """PP-OCR reads pieces of lines (an item and its price are two); a piece's confidence stands for each of its
+    words. The networks read Latin, Chinese and Japanese at once, so ``languages`` choose nothing.
 
     ``weights_dir`` is where shipped weights are laid out. Raises ``EngineUnavailable`` when a wheel or a model folder
     is missing. Loading takes 2 to 4 s and 1 GB.
@@ -68,7 +69,8 @@ class PaddleOcrEngine:
             return ()
         colour = image if image.mode == "RGB" else image.convert("RGB")
         parts = [(tile, self._read_tile(tile.crop(colour))) for tile in tiles_of(colour, TILES)]
-        return without_rubbish(joined_lines(parts))
+        pieces = without_rubbish(joined_lines(parts))
+        return lines_from_words([word for piece in pieces for word in piece.words])
 
     def _read_tile(self, colour: Image.Image) -> tuple[Line, ...]:
         pixels = np.ascontiguousarray(np.asarray(colour)[:, :, ::-1])
