@@ -80,7 +80,7 @@ def test_boxes_leave_in_the_page_as_delivered() -> None:
         signals=(Signal(name="a", measured=1.0),),
     )
     score = PageScore(
-        signals=(Signal(name="b", measured=2.0),),
+        signals=(Signal(name="a", measured=1.0), Signal(name="b", measured=2.0)),
         regions=(Region(kind=RegionKind.STAMP, box=Box(0, 0, 400, 300)),),
         tables=(Table(box=Box(0, 100, 10, 110), html="<table></table>"),),
     )
