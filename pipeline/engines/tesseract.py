@@ -184,15 +184,21 @@ class TesseractEngine:
         return sure_words(read(rest, call, SPARSE_TEXT), options.rescue_confidence, left=left, top=top)
 
     def _few_words(self, grey: Image.Image, letters: Letters, call: _Call) -> tuple[Line, ...]:
-        """A nearly empty page: page segmentation overlooks a lone number, so each cluster is read by itself."""
+        """A nearly empty page: page segmentation overlooks a lone number, so each cluster is read by itself, and
+        what cannot be read so without the thin marks around it (the dashes of "- 3 -")."""
         options = self._options
-        lines = self._run(on_white(grey, letters), call, "")
+        clean = on_white(grey, letters)
+        lines = self._run(clean, call, "")
         missed = uncovered_letters(letters, _words(lines))
-        clean = marks_on_white(grey, letters, missed)
+        bare = marks_on_white(grey, letters, missed)
         found: list[Word] = []
         for box in clusters(missed, letters)[: options.most_clusters]:
-            read = self._run(clean.crop(box), call, ONE_BLOCK)
-            found += sure_words(read, options.rescue_confidence, left=box[0], top=box[1])
+            for page in (clean, bare):
+                read = self._run(page.crop(box), call, ONE_BLOCK)
+                words = sure_words(read, options.rescue_confidence, left=box[0], top=box[1])
+                found += words
+                if words:
+                    break
         return merged(lines, found)
 
     def _run_enlarged(self, grey: Image.Image, call: _Call, mode: str) -> tuple[Line, ...]:
