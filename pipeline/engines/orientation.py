@@ -26,7 +26,8 @@ INSTALL_COMMAND = "pip install --no-deps -r requirements/nodeps.txt"
 
 class RapidOrientationDetector:
     """Looks at both ends of the page, since a page's middle may be a picture or empty: on 198 real pages in
-    four turns that made 26 errors of 792, against 38 for the middle alone. Costs about 20 ms on one thread.
+    four turns that made 26 errors of 792, against 38 for the middle alone. An end with more detail has more
+    say: an empty one knows nothing. Costs about 20 ms on one thread.
 
     Loads onnxruntime when built. Raises ``EngineUnavailable`` without its wheel.
     """
@@ -39,7 +40,9 @@ class RapidOrientationDetector:
         view = image.convert("RGB")
         view.thumbnail((VIEW_PX, VIEW_PX), Image.Resampling.BOX, reducing_gap=2.0)
         try:
-            probabilities = np.mean([self._probabilities(part) for part in _ends(view)], axis=0)
+            parts = _ends(view)
+            answers = [self._probabilities(part) for part in parts]
+            probabilities = np.average(answers, axis=0, weights=[_detail(part) for part in parts])
         except (self._failure, cv2.error, ValueError) as error:
             raise EngineError(f"the orientation network failed: {error}") from error
         best = int(np.argmax(probabilities))
@@ -49,6 +52,11 @@ class RapidOrientationDetector:
         batch = self._engine.preprocess(np.asarray(part))
         probabilities: NDArray[np.float32] = self._engine.session(batch)[0][0]
         return probabilities
+
+
+def _detail(part: Image.Image) -> float:
+    """How much there is to see: the spread of the picture's second derivative."""
+    return float(cv2.Laplacian(np.asarray(part.convert("L")), cv2.CV_32F).std()) + 1e-3
 
 
 def _load() -> tuple[Any, type[Exception]]:
