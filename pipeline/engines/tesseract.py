@@ -36,6 +36,21 @@ log = structlog.get_logger()
 SPARSE_TEXT = "--psm 11"
 ONE_BLOCK = "--psm 6"
 NOT_INVERTED = "-c tessedit_do_invert=0"
+SCRIPT_PACKAGES = {
+    "Arabic": "arab",
+    "Cyrillic": "cyrl",
+    "Devanagari": "deva",
+    "Fraktur": "frak",
+    "Greek": "grek",
+    "Hangul": "hang",
+    "HanS": "hans",
+    "HanT": "hant",
+    "Hebrew": "hebr",
+    "Japanese": "jpan",
+    "Latin": "latn",
+    "Thai": "thai",
+}
+"""Debian names the packages of script models by ISO 15924."""
 LIST_TIMEOUT_S = 20.0
 
 
@@ -271,7 +286,9 @@ def _debian_package(language: str) -> str:
     """``chi_sim`` is in tesseract-ocr-chi-sim; script models have packages of their own."""
     name = language.rpartition("/")[2]
     if name[:1].isupper():
-        return f"tesseract-ocr-script-{name[:4].lower()}"
+        return (
+            f"tesseract-ocr-script-{SCRIPT_PACKAGES.get(name, '…')} (apt-cache search tesseract-ocr-script)"
+        )
     return f"tesseract-ocr-{name.replace('_', '-')}"
 
 

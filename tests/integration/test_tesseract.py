@@ -20,7 +20,12 @@ def words_of(lines: tuple[Line, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("language", "package"), [("xyz", "tesseract-ocr-xyz"), ("chi_foo", "tesseract-ocr-chi-foo")]
+    ("language", "package"),
+    [
+        ("xyz", "tesseract-ocr-xyz"),
+        ("chi_foo", "tesseract-ocr-chi-foo"),
+        ("script/Thai", "tesseract-ocr-script-thai"),
+    ],
 )
 def test_a_missing_language_names_the_package(language: str, package: str) -> None:
     with pytest.raises(EngineUnavailable, match=f"apt-get install {package}"):
