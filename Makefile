@@ -11,18 +11,21 @@ LOCK_ARGS ?=
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lock clean system-packages
+.PHONY: help install run test check bench lock clean system-packages
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make run    read every document in samples/ into out/"
-	@echo "make test   run the tests"
-	@echo "make check  lint, formatting, types and import fences"
-	@echo "make bench  measure speed and memory, and print tables"
-	@echo "make lock   pin the requirements again, with hashes"
-	@echo "make clean  remove the environment and everything built"
+	@echo "make install system packages and the Python environment, in .venv"
+	@echo "make run     read every document in samples/ into out/"
+	@echo "make test    run the tests"
+	@echo "make check   lint, formatting, types and import fences"
+	@echo "make bench   measure speed and memory, and print tables"
+	@echo "make lock    pin the requirements again, with hashes"
+	@echo "make clean   remove the environment and everything built"
 
-run: $(VENV)/runtime.stamp
+install: $(VENV)/runtime.stamp
+
+run: install
 	$(BIN)/doctriage ingest samples --out out
 
 test: $(VENV)/dev.stamp
