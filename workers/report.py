@@ -100,6 +100,8 @@ class _Tally:
             if first == source.name:
                 self._count(record, row)
             yield row
+        if source.error_code is not None:  # told among the failures
+            return
         self.documents.append(
             DocumentReport(
                 source=source.name,
