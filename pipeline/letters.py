@@ -35,6 +35,9 @@ SHOW_THROUGH_SHARPNESS = 0.31
 """Print seen through the paper: 0.19 to 0.27 for blurs of 2 to 3 px at 200 dpi, however strong. The faintest print
 on this side: 0.36 and more."""
 
+COLUMN_HEIGHTS = 3.0
+"""A column of labels or numbers is at most so many letter heights wide."""
+
 DARK_AREA_GREY_SHARE = 0.8
 DARK_AREA_PX = (40, 14)
 DARK_AREA_SHARE = 0.55
@@ -168,6 +171,32 @@ def uncovered_letters(letters: Letters, words: Sequence[Word]) -> Marks:
     at_y = np.minimum(marks.top + marks.height // 2, letters.view_height_px - 1)
     at_x = np.minimum(marks.left + marks.width // 2, letters.view_width_px - 1)
     return marks.where(like_words & ~covered[at_y, at_x])
+
+
+def narrow_column(marks: Marks, letters: Letters, *, least_rows: int) -> tuple[int, int, int, int] | None:
+    """The box in page pixels, with a margin, around the narrow column of ``marks`` with the most rows, such as the
+    labels of a list or the numbers of lines; None when none has ``least_rows``. Rows count once."""
+    height_px = letters.height_px
+    if height_px is None or len(marks) < least_rows:
+        return None
+    reach = COLUMN_HEIGHTS * height_px * letters.scale
+    best: Marks | None = None
+    best_rows = least_rows - 1
+    for left in sorted(set(marks.left.tolist())):
+        column = marks.where((marks.left >= left) & (marks.left + marks.width <= left + reach))
+        rows = len(set((column.top / (height_px * letters.scale)).astype(int).tolist()))
+        if rows > best_rows:
+            best, best_rows = column, rows
+    if best is None:
+        return None
+    left, top = float(best.left.min()), float(best.top.min())
+    right, bottom = float((best.left + best.width).max()), float((best.top + best.height).max())
+    return (
+        max(0, int(left / letters.scale - height_px)),
+        max(0, int(top / letters.scale - height_px)),
+        int(right / letters.scale + height_px),
+        int(bottom / letters.scale + height_px),
+    )
 
 
 def view_box(box: Box, scale: float) -> tuple[int, int, int, int]:

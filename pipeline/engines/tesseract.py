@@ -28,7 +28,15 @@ from models.text import Line, Word
 from pipeline.engines.ocr_text import without_rubbish
 from pipeline.engines.rereading import mean_confidence, merged, scaled, sure_words, without_words
 from pipeline.engines.tesseract_tsv import lines_from_tsv
-from pipeline.letters import Letters, clusters, find_letters, marks_on_white, on_white, uncovered_letters
+from pipeline.letters import (
+    Letters,
+    clusters,
+    find_letters,
+    marks_on_white,
+    narrow_column,
+    on_white,
+    uncovered_letters,
+)
 from pipeline.tiles import TileRules, joined_lines, tiles_of
 
 log = structlog.get_logger()
@@ -75,7 +83,8 @@ class TesseractOptions:
     the more confident of the two readings stays. No image is enlarged beyond ``enlarged_pixels`` (a dense
     page of that size takes some ten seconds). Ink counts as missed from ``missed_letters`` letter-like marks
     and ``missed_share`` of all; rescued words need ``rescue_confidence``, which kept precision where it was
-    in every class. A page with up to ``few_letters`` marks is read cluster by cluster, up to
+    in every class. A column of ``least_labels`` marks is read by itself where no more than ``labels_share`` of
+    all marks are left without a word. A page with up to ``few_letters`` marks is read cluster by cluster, up to
     ``most_clusters``. Images with a side below ``least_side_px`` hold no text that Tesseract could see.
     """
 
@@ -89,6 +98,8 @@ class TesseractOptions:
     missed_letters: int = 8
     missed_share: float = 0.04
     rescue_confidence: float = 0.60
+    least_labels: int = 3
+    labels_share: float = 0.1
     few_letters: int = 30
     most_clusters: int = 8
     least_side_px: int = 8
@@ -165,6 +176,7 @@ class TesseractEngine:
         lines = self._first_reading(grey, letters, call)
         try:
             found = self._missed_words(grey, letters, _words(lines), call)
+            found += self._missed_labels(grey, letters, [*_words(lines), *found], call)
         except EngineError as error:
             log.warning("second_reading_failed", engine=self.name, reason=str(error))
             found = []
@@ -197,6 +209,26 @@ class TesseractEngine:
         rest = without_words(grey, words).crop((left, top, right, bottom))
         read = self._run_enlarged if margin_px < options.small_letter_px else self._run
         return sure_words(read(rest, call, SPARSE_TEXT), options.rescue_confidence, left=left, top=top)
+
+    def _missed_labels(
+        self, grey: Image.Image, letters: Letters, words: Sequence[Word], call: _Call
+    ) -> list[Word]:
+        """Page segmentation drops single letters and digits that stand in a column of their own, such as "b." or
+        the numbers of lines; that column, read as one block, gives them."""
+        options = self._options
+        missed = uncovered_letters(letters, words)
+        if len(missed) > options.labels_share * len(letters.marks):
+            return []
+        box = narrow_column(missed, letters, least_rows=options.least_labels)
+        if box is None:
+            return []
+        left, top, right, bottom = box
+        around = [word for word in words if word.box.left < left or word.box.right > right]
+        strip = without_words(grey, around).crop(
+            (left, top, min(right, grey.width), min(bottom, grey.height))
+        )
+        read = sure_words(self._run(strip, call, ONE_BLOCK), options.rescue_confidence, left=left, top=top)
+        return [word for word in read if not any(word.box.intersection(known.box) for known in words)]
 
     def _few_words(self, grey: Image.Image, letters: Letters, call: _Call) -> tuple[Line, ...]:
         """A nearly empty page: page segmentation overlooks a lone number, so each cluster is read by itself, and

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytesseract
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from models.errors import EngineError, EngineUnavailable
 from models.text import Line
@@ -143,3 +143,19 @@ def test_a_clean_page_is_read_in_one_run(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(engine, "_run", counted)
     engine.read(page, dpi=200, languages=("eng",))
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("gap_px", [120, 200])
+def test_numbers_in_a_margin_of_their_own_are_read(gap_px: int) -> None:
+    page = Image.new("L", (1_700, 1_100), 255)
+    draw = ImageDraw.Draw(page)
+    font = ImageFont.truetype("DejaVuSerif.ttf", 26)
+    for number in range(1, 10):
+        top = 100 + 72 * number
+        draw.text((270, top), str(number), fill=0, font=font)
+        draw.text(
+            (270 + gap_px, top), "the witness said that the boat had left before noon", fill=0, font=font
+        )
+    words = words_of(TesseractEngine().read(page, dpi=200, languages=["eng"]))
+    assert [word for word in words if word.isdigit()] == [str(number) for number in range(1, 10)]
+    assert words.count("witness") == 9
