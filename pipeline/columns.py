@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.rows import Fragment
+from pipeline.rows import ROW_STEP_EM, Fragment
 
 Boxes = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -23,8 +23,6 @@ Indices = NDArray[np.intp]
 MAX_FRAGMENTS: Final = 20_000
 """Beyond this a page is read row by row: no column layout has so many pieces."""
 MAX_DEPTH: Final = 24
-ROW_STEP_EM: Final = 0.45
-"""Lower edges of one row differ by less: descenders reach 0.2 below the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,15 @@ from models.text import Block, Line, Word
 from pipeline.columns import fragment_regions
 from pipeline.line_numbers import with_line_numbers, without_line_numbers
 from pipeline.paragraphs import Paragraphs
-from pipeline.rows import Fragment, body_em_px, fragments_of, in_logical_order, line_of, rows_of
+from pipeline.rows import (
+    Fragment,
+    body_em_px,
+    fragment_gap_em,
+    fragments_of,
+    in_logical_order,
+    line_of,
+    rows_of,
+)
 
 FUSED_LINES: Final = 3
 """So many lines that run across a gutter mean that the reader has not seen the columns."""
@@ -94,7 +102,10 @@ def _lies_over(boxes: NDArray[np.float64], index: int) -> bool:
 
 def _line_regions(lines: Sequence[Line], em_px: float) -> Iterator[list[Line]]:
     """Lines a column at a time, or a paragraph of the reader's at a time."""
-    pieces = [(index, fragment) for index, line in enumerate(lines) for fragment in fragments_of(line.words)]
+    gap_em = fragment_gap_em([word for line in lines for word in line.words])
+    pieces = [
+        (index, fragment) for index, line in enumerate(lines) for fragment in fragments_of(line.words, gap_em)
+    ]
     by_geometry = fragment_regions([fragment for _, fragment in pieces], em_px)
     owner = {id(fragment): index for index, fragment in pieces}
     if _has_numbers(lines) and _fused_count(by_geometry, owner) < FUSED_LINES:

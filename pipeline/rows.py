@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, median
 from typing import Final
 
 from models.geometry import Box, enclosing_box
@@ -22,6 +22,11 @@ SAME_ROW_OVERLAP: Final = 0.5
 """Words of one row share at least this much of the height of the lower one."""
 LARGEST_SIZE_RATIO: Final = 2.2
 """A drop cap or a logo is no neighbour for words so much smaller."""
+WIDE_SPACE: Final = 1.5
+WIDEST_FRAGMENT_GAP_EM: Final = 1.4
+"""Where most gaps are wider than this allows, they part cells and not words."""
+ROW_STEP_EM: Final = 0.45
+"""Lower edges of one row differ by less: descenders reach 0.2 below the baseline."""
 CELL_GAP_EM: Final = 2.0
 """Words of a sentence never stand so far apart, columns of a table do."""
 MOST_OPEN: Final = 250
@@ -51,14 +56,36 @@ def word_key(word: Word) -> tuple[float, float, float, float, str]:
     return (box.left, box.top, box.right, box.bottom, word.text)
 
 
-def fragments_of(words: Sequence[Word]) -> list[Fragment]:
-    """Chains of neighbouring words. The result doesn't depend on the order of ``words``."""
-    chains = _Chains(level_px=2 * body_em_px(words))
+def fragments_of(words: Sequence[Word], gap_em: float | None = None) -> list[Fragment]:
+    """Chains of neighbouring words, at most ``gap_em`` apart (see ``fragment_gap_em``, for these words where
+    None). The result doesn't depend on the order of ``words``."""
+    gap_em = fragment_gap_em(words) if gap_em is None else gap_em
+    chains = _Chains(level_px=2 * body_em_px(words), gap_em=gap_em)
     for word in sorted(words, key=word_key):
         chains.add(word)
     return [
         Fragment(in_logical_order(chain), enclosing_box(word.box for word in chain)) for chain in chains.words
     ]
+
+
+def fragment_gap_em(words: Sequence[Word]) -> float:
+    """Half as wide again as most word spaces, so that the wide ones of a typewriter, which often stand above each
+    other, are no gutter."""
+    body_px = body_em_px(words)
+    by_bottom = sorted(words, key=lambda word: (word.box.bottom, word_key(word)))
+    gaps_px = []
+    row: list[Word] = []
+    for word in [*by_bottom, None]:
+        if word is not None and (not row or word.box.bottom - row[-1].box.bottom <= ROW_STEP_EM * body_px):
+            row.append(word)
+            continue
+        row.sort(key=word_key)
+        gaps_px += [after.box.left - before.box.right for before, after in pairwise(row)]
+        row = [] if word is None else [word]
+    spaces_px = [gap_px for gap_px in gaps_px if gap_px > 0]
+    if not spaces_px:
+        return FRAGMENT_GAP_EM
+    return min(max(FRAGMENT_GAP_EM, WIDE_SPACE * median(spaces_px) / body_px), WIDEST_FRAGMENT_GAP_EM)
 
 
 class _Chains:
@@ -67,8 +94,9 @@ class _Chains:
     Chains are looked for only in the bands of the page, ``level_px`` high, that the word touches.
     """
 
-    def __init__(self, level_px: float) -> None:
+    def __init__(self, level_px: float, gap_em: float) -> None:
         self.level_px = level_px
+        self.gap_em = gap_em
         self.words: list[list[Word]] = []
         self._sizes: list[float | None] = []
         self._open_at: dict[int, list[int]] = defaultdict(list)
@@ -94,22 +122,22 @@ class _Chains:
             for index in self._open_at[level]:
                 last, last_px = self.words[index][-1], self._sizes[index]
                 gap_px = word.box.left - last.box.right
-                if gap_px <= FRAGMENT_GAP_EM * LARGEST_SIZE_RATIO * (last_px or max(last.box.height, 1.0)):
+                if gap_px <= self.gap_em * LARGEST_SIZE_RATIO * (last_px or max(last.box.height, 1.0)):
                     still_open.append(index)
-                    if _are_neighbours(last, last_px, word, size_px, gap_px):
+                    if _are_neighbours(last, last_px, word, size_px, gap_px, self.gap_em):
                         nearest = min(nearest or (abs(gap_px), index), (abs(gap_px), index))
             self._open_at[level] = still_open[-MOST_OPEN:]
         return nearest[1] if nearest else None
 
 
 def _are_neighbours(
-    before: Word, before_px: float | None, after: Word, after_px: float | None, gap_px: float
+    before: Word, before_px: float | None, after: Word, after_px: float | None, gap_px: float, gap_em: float
 ) -> bool:
     """Level with each other, of like size, and no further apart than words of a line are."""
     if before_px and after_px and not 1 / LARGEST_SIZE_RATIO <= before_px / after_px <= LARGEST_SIZE_RATIO:
         return False
     size_px = max(before_px or 0.0, after_px or 0.0) or max(before.box.height, after.box.height) / OTHER_EM
-    return -0.5 * size_px <= gap_px <= FRAGMENT_GAP_EM * size_px and stand_level(before.box, after.box)
+    return -0.5 * size_px <= gap_px <= gap_em * size_px and stand_level(before.box, after.box)
 
 
 def stand_level(one: Box, two: Box) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -238,3 +239,25 @@ def test_ideographs_are_joined_without_spaces() -> None:
 def test_nothing_gives_nothing() -> None:
     assert lines_from_words([]) == ()
     assert ordered_blocks([], *PAGE) == ()
+
+
+def test_the_aligned_wide_spaces_of_a_typewriter_are_no_gutter() -> None:
+    """Every sign is as wide as every other, and a space of 0.85 em often stands above another."""
+    rows = (
+        "wash the small lentils in a deep old pan with",
+        "then add three onions, a spoon of butter, and",
+        "stir and cook it until the milk begins to get",
+        "quite thick or until a guest asks for the pot",
+    )
+    words = [word for number, row in enumerate(rows) for word in _typewritten(row, top=100 + 40 * number)]
+    assert texts(lines_from_words(words)) == list(rows)
+
+
+def _typewritten(row: str, *, top: float) -> list[Word]:
+    pitch_px, side_px = 13.0, 2.0
+    placed = []
+    for word, (set_word,) in ((word, typeset(word, left=0, top=top)) for word in row.split()):
+        start = len(placed) and len(" ".join(row.split()[: len(placed)])) + 1
+        left, right = 100 + start * pitch_px + side_px, 100 + (start + len(word)) * pitch_px - side_px
+        placed.append(replace(set_word, box=replace(set_word.box, left=left, right=right)))
+    return placed
