@@ -18,13 +18,16 @@ SAMPLES = Path(__file__).parent.parent / "samples"
 
 
 def sample_pages() -> tuple[Image.Image, ...]:
-    """Six upright printed pages in grey at ``PAGE_DPI``: prose, columns, tables, typewriting."""
+    """Six upright printed pages in English, in grey at ``PAGE_DPI``: prose, columns, tables.
+
+    Pages in other languages are left out: doctriage notices and reads them again, the bare engine does not.
+    """
     pages = list(_pdf_pages(SAMPLES / "scanned_report.pdf"))
     pages += list(_pdf_pages(SAMPLES / "mixed.pdf"))[2:]
-    with Image.open(SAMPLES / "typewritten_dutch.jpg") as typewritten:
-        pages.append(typewritten.convert("L"))
+    with Image.open(SAMPLES / "rotated_brochure.jpg") as brochure:
+        pages.append(_letter(brochure.transpose(Image.Transpose.ROTATE_90)))
     with Image.open(SAMPLES / "borderless_table.jpg") as table:
-        pages.append(table.convert("L").resize((1700, 2200), Image.Resampling.LANCZOS))
+        pages.append(_letter(table))
     return tuple(pages)
 
 
@@ -56,6 +59,10 @@ def write_scanned_pdf(path: Path, page_count: int) -> None:
         canvas.drawImage(image, 0, 0, width_pt, height_pt)
         canvas.showPage()
     canvas.save()
+
+
+def _letter(image: Image.Image) -> Image.Image:
+    return image.convert("L").resize((1700, 2200), Image.Resampling.LANCZOS)
 
 
 def _pdf_pages(path: Path) -> Iterator[Image.Image]:
