@@ -24,6 +24,7 @@ from workers.pool import WorkerPool
 from workers.report import RunTotals, finish_run
 from workers.run import IngestRun, identify_engines
 from workers.run_state import RunOptions
+from workers.scratch import remove_abandoned_scratch
 from workers.sources import RUN_FILES, Source, find_sources
 
 __all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest"]
@@ -57,7 +58,12 @@ def ingest(
     with contextlib.closing(open_store(home)) as store:
         BlobStore(home).remove_abandoned()
         store.pages.reclaim_leases(is_alive)
-        return _Ingest(request, settings, store, _Counter(on_event), started_s).run(sources, engine_builder)
+        try:
+            return _Ingest(request, settings, store, _Counter(on_event), started_s).run(
+                sources, engine_builder
+            )
+        finally:
+            remove_abandoned_scratch(home)
 
 
 def find_page(reference: str, page_number: int, *, settings: Settings) -> StoredPage:

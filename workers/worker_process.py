@@ -59,6 +59,7 @@ from workers.messages import (
 )
 from workers.owner import current_owner
 from workers.retry import retry_decision
+from workers.scratch import use_scratch
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
@@ -81,6 +82,7 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
     worker = WorkerProcess(connection, setup)
     try:
+        use_scratch(setup.settings.home, worker.owner)
         connection.send(Hello(owner=worker.owner))
         while True:
             worker.do(connection.recv())
