@@ -1,8 +1,9 @@
 """Rasterise: pages to pixels, bounded in pixels, seconds and memory. One bad page costs only itself.
 
 PDF pages are drawn by poppler through pdf2image, a batch of pages a call; image files are decoded by
-``pipeline.images``. A page that poppler cannot draw, or draws in another size than the PDF engine displays
-it, is drawn by the PDF engine instead, so that text layer and pixels always share one frame.
+``pipeline.images``. A page that poppler cannot draw, finds damaged, leaves empty, or draws in another size than
+the PDF engine displays it, is drawn by the PDF engine too, so that text layer and pixels always share one frame
+and damage is not taken for a blank page.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdf2image import convert_from_path, pdfinfo_from_path
-from pdf2image.exceptions import PDFPageCountError, PDFPopplerTimeoutError
+from pdf2image.exceptions import PDFPageCountError, PDFPopplerTimeoutError, PDFSyntaxError
 from PIL import Image
 
 from models.document import MediaType
@@ -32,6 +33,10 @@ _pdfinfo: Callable[..., dict[str, object]] = pdfinfo_from_path
 SIZE_TOLERANCE_PX = 2
 SIZE_TOLERANCE_SHARE = 0.01
 """Poppler rounds each side up to a whole pixel; a page further off than this was drawn in another box."""
+
+PAPER_GREY = 245
+CLEARLY_MORE_INK = 1.3
+"""The two draw the same page with some percent more or less ink."""
 
 _DAMAGED = "this page is damaged and cannot be drawn; export the PDF anew and submit it again"
 _POPPLER_FAILED = (PDFPageCountError, PDFPopplerTimeoutError, OSError, ValueError, IndexError, SyntaxError)
@@ -58,7 +63,7 @@ class PlannedPage:
         return PageRaster(
             page_number=self.page_number,
             image=image,
-            dpi=round(self.resolution.ocr_dpi, 2),
+            dpi=max(round(self.resolution.ocr_dpi, 2), 1.0),
             px_per_pt=self.resolution.render_dpi / POINTS_PER_INCH,
         )
 
@@ -144,21 +149,31 @@ def _fits(batch: Sequence[PlannedPage], page: PlannedPage, settings: RasteriseSe
 
 
 def _drawn(batch: Sequence[PlannedPage], source: _PdfSource) -> Iterator[tuple[int, PageRaster | PageFailed]]:
-    """A batch that fails as a whole is drawn again page by page."""
-    images = _by_poppler(batch, source) if batch else ()
-    if not images and len(batch) > 1:
+    """A batch that fails as a whole, or that poppler complains of, is drawn again page by page."""
+    images, is_sound = _by_poppler(batch, source) if batch else ((), True)
+    if len(batch) > 1 and not (images and is_sound):
         for page in batch:
             yield from _drawn((page,), source)
         return
     for page, image in zip(batch, images or (None,) * len(batch), strict=True):
-        if image is not None and _has_size(image, page.size_px):
-            yield page.page_number, page.raster(image)
+        drawn = image if image is not None and _has_size(image, page.size_px) else None
+        if drawn is not None and is_sound and _ink_px(drawn):
+            yield page.page_number, page.raster(drawn)
         else:
-            yield page.page_number, _second_opinion(page, source)
+            yield page.page_number, _second_opinion(page, drawn, source, is_sound=is_sound)
 
 
-def _by_poppler(batch: Sequence[PlannedPage], source: _PdfSource) -> Sequence[Image.Image]:
-    """As many images as pages, decoded; none where poppler failed on any of them."""
+def _by_poppler(batch: Sequence[PlannedPage], source: _PdfSource) -> tuple[Sequence[Image.Image], bool]:
+    """As many images as pages, decoded, or none where poppler failed on any of them; and whether poppler found no
+    fault in the file. A single page is drawn in spite of its faults."""
+    try:
+        return _images(batch, source, strict=True), True
+    except PDFSyntaxError:
+        return (_images(batch, source, strict=False) if len(batch) == 1 else ()), False
+
+
+def _images(batch: Sequence[PlannedPage], source: _PdfSource, *, strict: bool) -> Sequence[Image.Image]:
+    """Raises PDFSyntaxError where ``strict`` and poppler reports a fault."""
     try:
         images = _convert(
             source.path,
@@ -166,6 +181,7 @@ def _by_poppler(batch: Sequence[PlannedPage], source: _PdfSource) -> Sequence[Im
             first_page=batch[0].page_number,
             last_page=batch[-1].page_number,
             use_cropbox=True,
+            strict=strict,
             userpw=source.poppler_password,
             ownerpw=source.poppler_password,
             timeout=source.settings.timeout_s,
@@ -185,14 +201,26 @@ def _has_size(image: Image.Image, size_px: tuple[int, int]) -> bool:
     )
 
 
-def _second_opinion(page: PlannedPage, source: _PdfSource) -> PageRaster | PageFailed:
+def _second_opinion(
+    page: PlannedPage, drawn: Image.Image | None, source: _PdfSource, *, is_sound: bool
+) -> PageRaster | PageFailed:
+    """The PDF engine's drawing, where poppler has none or one that shows clearly less. A damaged page of which
+    neither shows anything has failed: it is not known to be blank."""
     try:
-        image = source.pdf.render(
+        other = source.pdf.render(
             source.path, page.page_number, dpi=page.resolution.render_dpi, password=source.password
         )
     except PageFailed as failure:
-        return failure
-    return page.raster(image)
+        return page.raster(drawn) if drawn is not None and _ink_px(drawn) else failure
+    best = other if drawn is None or _ink_px(other) > CLEARLY_MORE_INK * _ink_px(drawn) else drawn
+    if not is_sound and not _ink_px(best):
+        return PageNotRendered(_DAMAGED)
+    return page.raster(best)
+
+
+def _ink_px(image: Image.Image) -> int:
+    """Pixels that are not paper."""
+    return sum(image.convert("L").histogram()[:PAPER_GREY])
 
 
 def _password_for_poppler(path: Path, password: str | None, timeout_s: float) -> str | None:

@@ -35,7 +35,7 @@ AUTO_LANGUAGE = "auto"
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class IntakeSettings(Section):
@@ -46,7 +46,7 @@ class IntakeSettings(Section):
 
 class RasteriseSettings(Section):
     dpi: int = Field(default=200, ge=50, le=600)
-    max_page_pixels: int = Field(default=25_000_000, gt=0)
+    max_page_pixels: int = Field(default=25_000_000, ge=100_000)
     pages_per_call: int = Field(default=4, ge=1, le=64)
     timeout_s: float = Field(default=60, gt=0)
 

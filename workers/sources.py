@@ -56,12 +56,20 @@ class _Found:
 
 
 def _found_under(root: Path, left_out: frozenset[Path]) -> Iterator[_Found]:
-    if root.is_dir():
+    if _is_folder(root):
         yield from _walk(root, root, left_out, in_results=_is_within_results(root.resolve()))
-    elif root.exists() or root.is_symlink():
+    elif os.path.lexists(root):
         yield _Found(root, root.name)
     else:
         yield _Found(root, root.name, "there is no such file; check the path")
+
+
+def _is_folder(path: Path) -> bool:
+    """False also for a link whose target cannot be looked at, which ``is_dir`` raises for."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _walk(folder: Path, root: Path, left_out: frozenset[Path], *, in_results: bool) -> Iterator[_Found]:
@@ -74,7 +82,7 @@ def _walk(folder: Path, root: Path, left_out: frozenset[Path], *, in_results: bo
     in_results = in_results or _has_run_files({entry.name for entry in entries})
     for entry in entries:
         path = folder / entry.name
-        if entry.name.startswith(".") or (entry.is_symlink() and path.is_dir()):
+        if entry.name.startswith(".") or (entry.is_symlink() and _is_folder(path)):
             continue
         if entry.is_dir(follow_symlinks=False):
             if path.resolve() not in left_out:

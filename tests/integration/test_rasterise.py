@@ -264,3 +264,38 @@ def test_image_files_are_pages_too(tmp_path):
     assert pages[0][1].px_per_pt is None
     assert isinstance(pages[2][1], PageNotRendered)
     assert path.read_bytes() == stored
+
+
+def _with_content(path, content, *, damage=None):
+    """Three pages of a block each; the second one's content stream is replaced and, where asked for, damaged."""
+    with pikepdf.open(pdf_with(path, pages=3), allow_overwriting_input=True) as pdf:
+        stream = pdf.make_stream(content)
+        pdf.pages[1].Contents = stream
+        if damage is not None:
+            stream.write(content, filter=pikepdf.Name(damage))
+        pdf.save(path, compress_streams=False)
+    return path
+
+
+def test_a_damaged_page_is_not_taken_for_a_blank_one(tmp_path):
+    """The stream claims a filter that its bytes are not in, so neither program can draw anything."""
+    path = _with_content(tmp_path / "a.pdf", b"this is no deflated stream " * 20, damage="/FlateDecode")
+    first, second, third = (page for _, page in pages_of(path, (1, 2, 3)))
+    assert isinstance(second, PageNotRendered)
+    assert "damaged" in str(second)
+    assert ink_box(first.image) == ink_box(third.image)
+
+
+def test_a_page_that_poppler_leaves_empty_is_drawn_by_pdfium(tmp_path):
+    """Unbalanced operators make poppler drop all that follows; pdfium draws it."""
+    path = _with_content(tmp_path / "a.pdf", b"Q Q Q ET ) " + BLOCK)
+    pages = [page for _, page in pages_of(path, (1, 2, 3))]
+    assert all(isinstance(page, PageRaster) for page in pages)
+    assert ink_box(pages[1].image) == pytest.approx(ink_box(pages[0].image), abs=2)
+
+
+def test_an_empty_page_stays_empty(tmp_path):
+    path = _with_content(tmp_path / "a.pdf", b"")
+    _, second, _ = (page for _, page in pages_of(path, (1, 2, 3)))
+    assert isinstance(second, PageRaster)
+    assert second.image.convert("L").getextrema() == (255, 255)

@@ -126,3 +126,9 @@ def test_a_path_that_is_not_there_is_a_problem_of_its_own(tmp_path: Path) -> Non
     put(tmp_path / "a.pdf")
     sources = found(tmp_path / "missing.pdf", tmp_path / "a.pdf")
     assert [source.problem is None for source in sources] == [False, True]
+
+
+def test_a_link_whose_target_cannot_be_looked_at_is_a_source_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "good.pdf").write_bytes(b"%PDF-")
+    (tmp_path / "odd.pdf").symlink_to("a" * 300)
+    assert [source.name for source in find_sources([tmp_path], left_out=())] == ["good.pdf", "odd.pdf"]
