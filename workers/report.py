@@ -38,13 +38,15 @@ def finish_run(
     first_sources: Mapping[int, str],
 ) -> IngestReport:
     """Write the run's own files into ``out_dir`` and report. ``first_sources`` names, for each reading, the
-    source that its pages are counted under."""
+    source that its pages are counted under. A run that was stopped before it began (no ``submission_id``)
+    leaves those of the last one."""
     tally = _Tally(store=store, first_sources=first_sources)
-    write_rows(out_dir / PAGES_FILE, tally.page_rows(submission_id))
-    write_rows(
-        out_dir / FAILURES_FILE,
-        (failure_row(row.source, row.code, row.message) for row in tally.failures),
-    )
+    if submission_id is not None:
+        write_rows(out_dir / PAGES_FILE, tally.page_rows(submission_id))
+        write_rows(
+            out_dir / FAILURES_FILE,
+            (failure_row(row.source, row.code, row.message) for row in tally.failures),
+        )
     return IngestReport(
         documents=tuple(tally.documents),
         failures=tuple(tally.failures),
@@ -72,9 +74,7 @@ class _Tally:
     visual_tokens_triaged: int = 0
     failed_pages: int = 0
 
-    def page_rows(self, submission_id: int | None) -> Iterator[Mapping[str, Any]]:
-        if submission_id is None:  # the run was stopped before it began
-            return
+    def page_rows(self, submission_id: int) -> Iterator[Mapping[str, Any]]:
         for source in self.store.submissions.sources(submission_id):
             if source.error_code is not None:
                 self.failures.append(

@@ -9,11 +9,13 @@ import faulthandler
 import os
 import resource
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from functools import cached_property
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 import psutil
@@ -34,7 +36,7 @@ from models.errors import (
 from models.page import PageResult
 from pipeline.blobs import BlobStore, Snapshot
 from pipeline.outputs import page_json, page_row
-from pipeline.publish import DiskFull, ReadingUnfinished, publish_document
+from pipeline.publish import DiskFull, ReadingUnfinished, not_writable, publish_document
 from pipeline.store import PageStore, Store, connect_store
 from workers.logs import set_up_logs
 from workers.messages import (
@@ -228,6 +230,7 @@ class WorkerProcess:
             except DoctriageError as error:
                 failure = error if isinstance(error, PageFailed) else PageFailed(str(error))
             except Exception as error:
+                _stop_where_the_disk_is_full(error)
                 log.warning(
                     "page_failed",
                     document_id=task.document.document_id,
@@ -296,6 +299,14 @@ class WorkerProcess:
             failed_pages=published.failed_pages,
             outputs=published.outputs,
         )
+
+
+def _stop_where_the_disk_is_full(error: Exception) -> None:
+    """Nothing more can be read without room for temporary files, so the run ends once and not page by page."""
+    if isinstance(error, OSError):
+        refusal = not_writable(Path(tempfile.gettempdir()), error)
+        if isinstance(refusal, DiskFull):
+            raise refusal from error
 
 
 def charge_attempt(

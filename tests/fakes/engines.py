@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -31,6 +32,7 @@ class Fault(StrEnum):
     ENGINE_ERROR = "engine error"
     LIE = "lie"
     UNAVAILABLE = "unavailable"
+    DISK_FULL = "disk full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ class FakeOcr:
                 raise RuntimeError("this engine raises what it likes")
             case Fault.ENGINE_ERROR:
                 raise EngineError("this engine fails as agreed")
+            case Fault.DISK_FULL:
+                raise OSError(errno.ENOSPC, "No space left on device")
             case Fault.UNAVAILABLE:
                 raise EngineUnavailable("no such language; install it")
             case _:

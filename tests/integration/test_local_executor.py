@@ -126,6 +126,16 @@ def test_a_document_of_which_no_page_could_be_read_is_a_failure_and_its_siblings
     assert sorted(states) == [("a.tif", 1, "failed"), ("a.tif", 2, "failed"), ("b.tif", 1, "done")]
 
 
+def test_no_room_for_temporary_files_ends_the_run_once_and_fails_no_page(bench: Bench) -> None:
+    tiff_of_widths(bench.inputs / "a.tif", [500, 501, 502])
+    bench.engines(faults={501: Fault.DISK_FULL})
+    with pytest.raises(OutputNotWritable, match="disk is full; free some space"):
+        bench.run()
+    bench.engines()
+    report = bench.run()
+    assert (report.pages_from_earlier_run, report.pages_read, report.failed_pages) == (1, 2, 0)
+
+
 def test_a_page_that_crashes_once_is_read_at_the_second_attempt(bench: Bench) -> None:
     tiff_of_widths(bench.inputs / "a.tif", [500, 501, 502, 503])
     bench.engines(faults={501: Fault.CRASH_ONCE})
