@@ -64,21 +64,19 @@ class BlankVerdict:
 
 
 def judge_blank(raster: PageRaster, *, rules: BlankRules = RULES) -> BlankVerdict:
-    """Costs about 25 ms. ``raster`` may be any way up."""
+    """Costs 5 ms for a page full of ink, about 25 ms more for others, whose letters are then looked for.
+    ``raster`` may be any way up."""
+    picture_share = _picture_share(raster.image, raster.dpi, rules)
+    ink = Signal(name="picture_ink_share", measured=round(picture_share, 5))
+    if picture_share >= rules.least_picture_share:
+        return BlankVerdict(is_blank=False, is_doubtful=False, signals=(ink,))
     letters = find_letters(raster.image)
     count = _letter_count(raster.image, letters, raster.dpi, rules)
-    picture_share = _picture_share(raster.image, raster.dpi, rules)
-    has_picture = picture_share >= rules.least_picture_share
-    is_doubtful = not has_picture and (
-        letters.is_show_through if count else _has_doubtful_mark(letters, raster.dpi, rules)
-    )
+    is_doubtful = letters.is_show_through if count else _has_doubtful_mark(letters, raster.dpi, rules)
     return BlankVerdict(
-        is_blank=not count and not has_picture and not is_doubtful,
+        is_blank=not count and not is_doubtful,
         is_doubtful=is_doubtful,
-        signals=(
-            Signal(name="letter_marks", measured=count),
-            Signal(name="picture_ink_share", measured=round(picture_share, 5)),
-        ),
+        signals=(Signal(name="letter_marks", measured=count), ink),
     )
 
 
