@@ -71,7 +71,7 @@ class TurnRules:
 
 
 RULES: Final = TurnRules()
-LEGIBLE_CONFIDENCE: Final = 0.55
+LEGIBLE_CONFIDENCE: Final = 0.75
 """Least mean confidence of a reading that proves a doubtful page not to be blank."""
 
 
