@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -21,6 +22,7 @@ from pipeline.rows import (
     in_logical_order,
     line_of,
     rows_of,
+    stand_level,
 )
 
 FUSED_LINES: Final = 3
@@ -30,6 +32,10 @@ TURNED_ASPECT: Final = 2.5
 SLANTED_EMS: Final = 4.0
 """A line whose box is so much higher than the body's type, and lies over other lines, is slanted."""
 SLANTED_COVERS: Final = 2
+STRAY_GAP_EM: Final = 1.0
+"""A reader that breaks the end off a line leaves no more than a wide word space; gutters are wider."""
+STRAY_NEIGHBOUR_EM: Final = 3.0
+"""How near a line that runs on above or below the gap must be to show that no gutter is there."""
 
 
 def lines_from_words(words: Sequence[Word]) -> tuple[Line, ...]:
@@ -109,11 +115,40 @@ def _line_regions(lines: Sequence[Line], em_px: float) -> Iterator[list[Line]]:
     by_geometry = fragment_regions([fragment for _, fragment in pieces], em_px)
     owner = {id(fragment): index for index, fragment in pieces}
     if _has_numbers(lines) and _fused_count(by_geometry, owner) < FUSED_LINES:
-        for _, group in groupby(lines, key=lambda line: line.paragraph_number):
+        rejoined = _with_stray_ends_rejoined(lines, em_px)
+        for _, group in groupby(rejoined, key=lambda line: line.paragraph_number):
             yield list(group)
         return
     for region in by_geometry:
         yield [line for row in rows_of(region) for line in _lines_of_row(row, owner, lines)]
+
+
+def _with_stray_ends_rejoined(lines: Sequence[Line], em_px: float) -> list[Line]:
+    """Lines whose end the reader took for a paragraph of its own, and put elsewhere, are whole again."""
+    sizes = Counter(line.paragraph_number for line in lines)
+    whole = list(lines)
+    for stray in [line for line in lines if sizes[line.paragraph_number] == 1]:
+        home = next((line for line in whole if _is_broken_off(stray, line, whole, em_px)), None)
+        if home is not None:
+            joined = line_of(in_logical_order([*home.words, *stray.words]), home.paragraph_number)
+            whole[whole.index(home)] = joined
+            whole.remove(stray)
+    return whole
+
+
+def _is_broken_off(stray: Line, home: Line, lines: Sequence[Line], em_px: float) -> bool:
+    """Whether both are one row with no gutter between: a line close by runs across the gap."""
+    gap_px = max(stray.box.left - home.box.right, home.box.left - stray.box.right)
+    if home is stray or not 0 <= gap_px <= STRAY_GAP_EM * em_px or not stand_level(stray.box, home.box):
+        return False
+    middle = (max(stray.box.left, home.box.left) + min(stray.box.right, home.box.right)) / 2
+    reach_px = STRAY_NEIGHBOUR_EM * em_px
+    return any(
+        line.box.left < middle - em_px < middle + em_px < line.box.right
+        and home.box.top - reach_px < line.box.bottom
+        and line.box.top < home.box.bottom + reach_px
+        for line in lines
+    )
 
 
 def _has_numbers(lines: Sequence[Line]) -> bool:

@@ -211,6 +211,30 @@ def test_an_engines_grouping_is_kept() -> None:
     ]
 
 
+def test_the_end_of_a_line_that_an_engine_put_elsewhere_is_joined_to_it_again() -> None:
+    rows = [
+        typeset("the furnace was lit in spring and", left=100, top=100),
+        typeset("cooled in autumn, which the owner", left=100, top=126),
+        typeset("had not foreseen when he hired it.", left=100, top=152),
+    ]
+    kept, broken_off = rows[1][:4], rows[1][4:]
+    lines = [line_of(rows[0], 0), line_of(kept, 0), line_of(rows[2], 1), line_of(broken_off, 2)]
+
+    found = [line for block in ordered_blocks(lines, *PAGE) for line in block.lines]
+
+    assert texts(found) == [" ".join(word.text for word in row) for row in rows]
+
+
+def test_short_lines_of_two_columns_are_not_joined_over_the_gutter() -> None:
+    left = [line_of(typeset(row, left=100, top=100 + 26 * n), n) for n, row in enumerate(LEFT)]
+    edge = max(line.box.right for line in left)
+    right = [line_of(typeset(row, left=edge + 18, top=100 + 26 * n), 10 + n) for n, row in enumerate(RIGHT)]
+
+    found = [line for block in ordered_blocks([*left, *right], *PAGE) for line in block.lines]
+
+    assert sorted(texts(found)) == sorted([*LEFT, *RIGHT])
+
+
 def test_an_engines_fused_columns_are_taken_apart() -> None:
     fused = [
         line_of(typeset(a, left=100, top=100 + 26 * n) + typeset(b, left=460, top=100 + 26 * n), 1)
