@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from models.document import MediaType
+from models.document import Document, MediaType
 from models.errors import PageNotFound, SourceUnreadable
 from pipeline.blobs import BlobStore, sha256_of
 from pipeline.publish import prepare_folder
@@ -75,8 +75,7 @@ def find_page(reference: str, page_number: int, *, settings: Settings) -> Stored
         document = store.pages.document(document_id)
         page = store.submissions.newest_page(document_id, page_number)
         if document is None or page is None:
-            count = "" if document is None else f"; it has {document.page_count}"
-            raise PageNotFound(f"{reference}: no finished page {page_number}{count}; ingest it first")
+            raise PageNotFound(f"{reference}: {_why_no_page(store, document, document_id, page_number)}")
         return StoredPage(
             source=store.submissions.newest_source_name(document_id) or reference,
             document_id=document_id,
@@ -202,6 +201,16 @@ def _ended(pool: WorkerPool, store: Store) -> Iterator[None]:
     finally:
         for owner in pool.kill():
             store.pages.release_leases(owner)
+
+
+def _why_no_page(store: Store, document: Document | None, document_id: str, page_number: int) -> str:
+    if document is not None and page_number > document.page_count:
+        return f"no page {page_number}; it has {document.page_count}"
+    failure = store.submissions.newest_failure(document_id, page_number)
+    if failure is None:
+        return f"page {page_number} is not read yet; ingest it first"
+    code, message = failure
+    return f"page {page_number} could not be read ({code}): {message}"
 
 
 def _document_id(store: Store, reference: str) -> str:

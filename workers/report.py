@@ -93,7 +93,7 @@ class _Tally:
         first = self.first_sources.get(reading_id, source.name)
         for record in self.store.pages.stream_summaries(reading_id):
             row = _page_row(source.name, document_id, record)
-            if record.state is PageState.DONE:
+            if record.content is not None:
                 routes[Route(row["route"])] += 1
                 elapsed_s += record.elapsed_s or 0.0
             failed_pages += record.state is PageState.FAILED
@@ -117,7 +117,7 @@ class _Tally:
 
     def _count(self, record: PageRecord, row: Mapping[str, Any]) -> None:
         self.failed_pages += record.state is PageState.FAILED
-        if record.state is not PageState.DONE:
+        if record.content is None:
             return
         self.pages_by_reason.update({reason["signal"] for reason in row["reasons"]})
         if row["route"] != Route.BLANK:

@@ -47,7 +47,8 @@ class OpenedReading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRecord:
     """A page as stored. ``content`` (its result, or its summary where that was asked for) is there when
-    ``state`` is done, the error when it is failed."""
+    ``state`` is done, the error when it is failed. A page that is being read again keeps its earlier content
+    until it is settled."""
 
     page_number: int
     state: PageState
@@ -81,23 +82,13 @@ class PageStore:
 
     def open_reading(self, document: Document, fingerprint: str, *, force: bool) -> OpenedReading:
         """The reading of these bytes with these settings, made where missing. Pages that failed are pending
-        again, and so are finished ones with ``force``."""
-        stale = (PageState.FAILED, PageState.DONE) if force else (PageState.FAILED,)
+        again, and so are finished ones with ``force``; without it, those that a forced run did not get to are
+        finished as before."""
         with self._database.write() as session:
             reading_id = _reading_id(session, document, fingerprint)
+            session.execute(_read_again(reading_id, PageState.FAILED))
             session.execute(
-                update(PageRow)
-                .where(PageRow.reading_id == reading_id, PageRow.state.in_(stale))
-                .values(
-                    state=PageState.PENDING,
-                    attempts=0,
-                    route=None,
-                    elapsed_s=None,
-                    error_code=None,
-                    error_message=None,
-                    summary=None,
-                    result=None,
-                )
+                _read_again(reading_id, PageState.DONE) if force else _finished_as_before(reading_id)
             )
             session.execute(
                 update(ReadingRow)
@@ -169,6 +160,10 @@ class PageStore:
             owner,
             state=PageState.FAILED,
             attempts=PageRow.attempts + 1,
+            route=None,
+            elapsed_s=None,
+            summary=None,
+            result=None,
             error_code=code,
             error_message=message,
         )
@@ -322,6 +317,27 @@ def _page_numbers(session: Session, reading_id: int, state: PageState) -> tuple[
 
 def _has_unsettled(reading_id: int) -> ColumnElement[bool]:
     return exists().where(PageRow.reading_id == reading_id, PageRow.state.in_(UNSETTLED))
+
+
+def _read_again(reading_id: int, state: PageState) -> Update:
+    """What a page holds stays until its new result replaces it: the run may be stopped before."""
+    return (
+        update(PageRow)
+        .where(PageRow.reading_id == reading_id, PageRow.state == state)
+        .values(state=PageState.PENDING, attempts=0, error_code=None, error_message=None)
+    )
+
+
+def _finished_as_before(reading_id: int) -> Update:
+    return (
+        update(PageRow)
+        .where(
+            PageRow.reading_id == reading_id,
+            PageRow.state == PageState.PENDING,
+            PageRow.result.is_not(None),
+        )
+        .values(state=PageState.DONE, error_code=None, error_message=None)
+    )
 
 
 def _completion(reading_id: int) -> Update:

@@ -118,20 +118,37 @@ class SubmissionStore:
             return tuple(session.scalars(query.order_by(DocumentRow.document_id).limit(20)))
 
     def newest_page(self, document_id: str, page_number: int) -> Mapping[str, Any] | None:
-        """The result of the newest reading that has finished this page."""
+        """The result of the newest reading that has one, also while the page is being read again."""
         query = (
             select(PageRow.result)
             .join(ReadingRow, ReadingRow.reading_id == PageRow.reading_id)
             .where(
                 ReadingRow.document_id == document_id,
                 PageRow.page_number == page_number,
-                PageRow.state == PageState.DONE,
+                PageRow.result.is_not(None),
             )
             .order_by(ReadingRow.created_at_s.desc(), ReadingRow.reading_id.desc())
             .limit(1)
         )
         with self._database.read() as session:
             return session.scalar(query)
+
+    def newest_failure(self, document_id: str, page_number: int) -> tuple[str, str] | None:
+        """Code and message of the newest reading in which this page failed."""
+        query = (
+            select(PageRow.error_code, PageRow.error_message)
+            .join(ReadingRow, ReadingRow.reading_id == PageRow.reading_id)
+            .where(
+                ReadingRow.document_id == document_id,
+                PageRow.page_number == page_number,
+                PageRow.state == PageState.FAILED,
+            )
+            .order_by(ReadingRow.created_at_s.desc(), ReadingRow.reading_id.desc())
+            .limit(1)
+        )
+        with self._database.read() as session:
+            row = session.execute(query).first()
+            return None if row is None else (row.error_code or "", row.error_message or "")
 
     def newest_source_name(self, document_id: str) -> str | None:
         query = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from models.errors import EngineUnavailable, OutputNotWritable
+from models.errors import EngineUnavailable, OutputNotWritable, PageNotFound
 from models.page import RoutePolicy
 from pipeline.settings import Settings
 from tests.fakes.engines import FakeEngines, FakeOcr, Fault
@@ -317,6 +317,35 @@ def test_ctrl_c_stops_and_the_next_run_goes_on(bench: Bench) -> None:
     assert rest.pages_from_earlier_run == states["done"]
     assert rest.pages_read == states["pending"]
     assert len(bench.document("a.tif")["pages"]) == 12
+
+
+def test_a_forced_run_that_is_stopped_keeps_the_earlier_results(bench: Bench) -> None:
+    tiff_of_widths(bench.inputs / "a.tif", list(range(500, 506)))
+    bench.run()
+    written = (bench.out / "a.tif.json").read_bytes()
+    bench.engines(read_s=0.1)
+    stopped = ingest(
+        IngestRequest(paths=(bench.inputs,), out_dir=bench.out, force=True),
+        settings=bench.settings,
+        on_event=interrupt_after(bench, pages=len(bench.events_of(PageFinished)) + 1),
+        engine_builder=FakeEngines(ocr=bench.ocr),
+    )
+    assert stopped.is_interrupted
+    assert (bench.out / "a.tif.json").read_bytes() == written
+    assert [row["state"] for row in bench.rows("pages.jsonl")] == ["done"] * 6
+    assert find_page("a.tif", 6, settings=bench.settings).page["text"] == "page of 505 pixels"
+    rest = bench.run()
+    assert (rest.pages_read, rest.pages_from_earlier_run) == (0, 6)
+
+
+def test_a_page_that_failed_is_told_with_its_reason(bench: Bench) -> None:
+    tiff_of_widths(bench.inputs / "a.tif", [500, 501])
+    bench.engines(faults={501: Fault.ENGINE_ERROR})
+    bench.run()
+    with pytest.raises(PageNotFound, match=r"page 2 could not be read \(engine_failed\): \w+"):
+        find_page("a.tif", 2, settings=bench.settings)
+    with pytest.raises(PageNotFound, match="no page 3; it has 2"):
+        find_page("a.tif", 3, settings=bench.settings)
 
 
 def interrupt_after(bench: Bench, *, pages: int) -> Callable[[Event], None]:

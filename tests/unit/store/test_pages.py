@@ -141,6 +141,22 @@ def test_force_makes_finished_pages_pending_but_leaves_running_ones_to_their_own
     assert finish(store, reading_id, 2)
 
 
+def test_what_a_forced_run_did_not_get_to_is_finished_as_before(store: Store, reading_id: int) -> None:
+    claim(store, reading_id, 1, 2, 3, 4)
+    for number in (1, 2, 3, 4):
+        finish(store, reading_id, number)
+    store.pages.open_reading(DOCUMENT, FINGERPRINT, force=True)
+    claim(store, reading_id, 1, 2, 3, owner="killed")
+    finish(store, reading_id, 1, owner="killed")
+    store.pages.fail_page(reading_id, 2, owner="killed", code="engine_failed", message="broke")
+    assert all(store.submissions.newest_page(DOCUMENT.document_id, number) for number in (1, 3, 4))
+    assert store.submissions.newest_page(DOCUMENT.document_id, 2) is None
+    store.pages.release_leases("killed")
+    opened = store.pages.open_reading(DOCUMENT, FINGERPRINT, force=False)
+    assert [page.page_number for page in opened.finished] == [1, 3, 4]
+    assert opened.pending == (2,)
+
+
 def test_another_fingerprint_is_another_reading(store: Store, reading_id: int) -> None:
     other = store.pages.open_reading(DOCUMENT, "e" * 64, force=False)
     assert other.reading_id != reading_id
