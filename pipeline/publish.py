@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import tempfile
@@ -72,7 +73,7 @@ def prepare_folder(folder: Path, run_files: Iterable[str]) -> None:
     """Make the output folder and, where they are missing, its ``run_files``, by which it is known as one
     from now on. Raises ``OutputNotWritable``."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctriage-"):
             pass
         for name in run_files:
@@ -94,7 +95,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 def written_whole(path: Path) -> Iterator[TextIO]:
     """A stream whose text takes ``path``'s place at the end, or leaves no trace when anything is raised."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".doctriage-", suffix=".tmp")
     except OSError as error:
         raise not_writable(path, error) from error
@@ -110,6 +111,13 @@ def written_whole(path: Path) -> Iterator[TextIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _make_folder(folder: Path) -> None:
+    """With all that it lies in, which ``Path.mkdir`` makes by a call within a call, and too few for some."""
+    missing = itertools.takewhile(lambda place: not place.exists(), folder.parents)
+    for place in (*reversed(list(missing)), folder):
+        place.mkdir(exist_ok=True)
 
 
 def not_writable(path: Path, error: OSError) -> OutputNotWritable:

@@ -30,6 +30,9 @@ LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-
 """A code of Tesseract's: ``eng``, ``chi_sim``, ``script/Latin``."""
 
 
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
+"""At most a week: timers overflow somewhere above."""
+
 AUTO_LANGUAGE = "auto"
 """English first; what turns out to be another language of Latin script is read again as such."""
 
@@ -48,7 +51,7 @@ class RasteriseSettings(Section):
     dpi: int = Field(default=200, ge=50, le=600)
     max_page_pixels: int = Field(default=25_000_000, ge=100_000)
     pages_per_call: int = Field(default=4, ge=1, le=64)
-    timeout_s: float = Field(default=60, gt=0)
+    timeout_s: Seconds = 60
 
 
 class PaddleSettings(Section):
@@ -64,7 +67,7 @@ class PaddleSettings(Section):
 class ReadSettings(Section):
     engine: Literal["tesseract", "paddleocr"] = "tesseract"
     languages: Annotated[tuple[LanguageCode, ...], NoDecode] = Field(default=(AUTO_LANGUAGE,), min_length=1)
-    ocr_timeout_s: float = Field(default=120, gt=0)
+    ocr_timeout_s: Seconds = 120
     paddle: PaddleSettings = PaddleSettings()
 
     @property
@@ -105,6 +108,7 @@ class TriageThresholds(Section):
     * ``table_…``: ruled cells with words, rows aligned in three columns or more, the layout network's
       confidence (receipts reach 6 rows, and 0.73).
     * ``stamp_strength_least``: the share of a ring or frame that carries ink; other shapes reach 0.75.
+    * ``page_image_damaged_least``: 1 where the image of a scanned page is incomplete; not measured elsewhere.
     """
 
     policy_version: str = "2026-11-first-cut"
@@ -118,6 +122,7 @@ class TriageThresholds(Section):
     table_aligned_rows_least: float | None = 7
     table_layout_confidence_least: float | None = 0.75
     stamp_strength_least: float | None = 0.80
+    page_image_damaged_least: float | None = 1
 
 
 class VisualTokenSettings(Section):
@@ -146,10 +151,10 @@ class ExecutorSettings(Section):
     1.5 GB, opening the largest image allowed 1.3 GB."""
 
     jobs: int | None = Field(default=None, ge=1)
-    page_timeout_s: float = Field(default=300, gt=0)
+    page_timeout_s: Seconds = 300
     max_pages_per_worker: int = Field(default=500, gt=0)
     max_bytes_per_worker: int = Field(default=4 * 2**30, gt=0)
-    memory_limit_bytes: int = Field(default=6 * 2**30, ge=2**30)
+    memory_limit_bytes: int = Field(default=6 * 2**30, ge=2**30, le=2**62)
     max_attempts: int = Field(default=2, ge=1)
 
 
@@ -169,6 +174,22 @@ class Settings(BaseSettings):
     triage: TriageThresholds = TriageThresholds()
     visual_tokens: VisualTokenSettings = VisualTokenSettings()
     executor: ExecutorSettings = ExecutorSettings()
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _home_is_named(cls, value: object) -> object:
+        """``Path`` would take an empty string for the current folder."""
+        if value == "":
+            raise ValueError("it is empty; name a folder, or leave DOCTRIAGE_HOME out")
+        return value
+
+    @field_validator("home")
+    @classmethod
+    def _home_of_a_user(cls, value: Path) -> Path:
+        try:
+            return value.expanduser()
+        except RuntimeError as error:
+            raise ValueError(f"{value}: that user has no home folder; write the path in full") from error
 
 
 def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:

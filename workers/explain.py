@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from models.errors import PageNotFound
-from models.page import Route
+from models.page import ReadBy, Route
 from pipeline.signals.names import SignalName
 from workers.signal_words import signal_in_words
 
@@ -17,8 +17,8 @@ ROUTES_IN_WORDS = {
     Route.TEXT_LAYER: "the PDF's own text layer was sound and was used as it is",
     Route.OCR: "read by OCR on the CPU, which was good enough",
     Route.VLM: "read by the vision-language model",
-    Route.BLANK: "blank: no ink worth reading, nothing was run on it",
-    Route.OCR_DEGRADED: "needs the vision-language model and did not get it; the OCR text was kept",
+    Route.BLANK: "no ink worth reading, nothing was run on it",
+    Route.OCR_DEGRADED: "needs the vision-language model and did not get it",
 }
 
 
@@ -79,7 +79,7 @@ def explanation(explained: ExplainedPage) -> Iterator[str]:
     """One line a fact; the reasons last."""
     page = explained.page
     yield f"{explained.source}, page {page['page_number']} (document {explained.document_id[:16]})"
-    yield f"route: {page['route']}: {_route_in_words(page['route'])}"
+    yield f"route: {page['route']}: {_route_in_words(page)}"
     yield f"read by: {page.get('read_by', 'unknown')}, in {page['elapsed_s']:.1f} s"
     yield f"confidence: {_confidence_in_words(page['confidence'])}"
     yield f"page: {page['width_px']} x {page['height_px']} px at {page['dpi']:.0f} dpi{_turn_in_words(page)}"
@@ -142,8 +142,14 @@ def _reasons_in_words(triage: TriageJson) -> Iterator[str]:
     yield from (f"  - {reason_in_words(reason)}" for reason in triage["reasons"])
 
 
-def _route_in_words(route: str) -> str:
-    return ROUTES_IN_WORDS[Route(route)] if route in set(Route) else "unknown route"
+def _route_in_words(page: PageJson) -> str:
+    if page["route"] not in set(Route):
+        return "unknown route"
+    route = Route(page["route"])
+    if route is not Route.OCR_DEGRADED:
+        return ROUTES_IN_WORDS[route]
+    text = "text layer's" if page.get("read_by") == ReadBy.TEXT_LAYER else "OCR"
+    return f"{ROUTES_IN_WORDS[route]}; the {text} text was kept"
 
 
 def _confidence_in_words(confidence: float | None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from models.document import Document, MediaType
-from models.errors import PageNotFound, SourceUnreadable
+from models.errors import PageNotFound, SettingsError, SourceUnreadable
 from pipeline.blobs import BlobStore, sha256_of
 from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
@@ -44,15 +44,17 @@ def ingest(
 
     A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
     caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
-    Raises ``OutputNotWritable`` before anything is read, ``EngineUnavailable`` for a missing engine or
-    language, ``StoreUnavailable`` when the state folder cannot be used.
+    Raises ``OutputNotWritable`` and ``SettingsError`` (a path that is the state folder) before anything is
+    read, ``EngineUnavailable`` for a missing engine or language, ``StoreUnavailable`` when the state folder
+    cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
     started_s = time.monotonic()
     set_up_logs(settings.log_level)
-    home = settings.home.expanduser().absolute()
+    home = settings.home.absolute()
     settings = settings.model_copy(update={"home": home})
     request = replace(request, out_dir=request.out_dir.absolute())
+    _refuse_state_folder(request.paths, home)
     prepare_folder(request.out_dir, RUN_FILES)
     sources = tuple(find_sources(request.paths, left_out=(request.out_dir, home)))
     with contextlib.closing(open_store(home)) as store:
@@ -66,10 +68,20 @@ def ingest(
             remove_abandoned_scratch(home)
 
 
+def _refuse_state_folder(paths: Sequence[Path], home: Path) -> None:
+    """Our own database and copies are no documents."""
+    state = os.path.realpath(home)
+    for path in paths:
+        if os.path.realpath(path) == state:
+            raise SettingsError(
+                f"{path}: is the state folder too; set DOCTRIAGE_HOME to a folder without documents"
+            )
+
+
 def find_page(reference: str, page_number: int, *, settings: Settings) -> StoredPage:
     """The newest finished reading of a page. ``reference`` is a source name, a path to a file with the same
     bytes, or at least eight digits of the document id. Raises ``PageNotFound``."""
-    home = settings.home.expanduser().absolute()
+    home = settings.home.absolute()
     with contextlib.closing(open_store(home)) as store:
         document_id = _document_id(store, reference)
         document = store.pages.document(document_id)

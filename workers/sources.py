@@ -2,21 +2,30 @@
 
 A file that is named is taken as it is. A folder is walked recursively in the order of names: hidden files
 and folders (a leading dot) are left out, links to files are followed, links to folders are not. The output
-folder and the state folder below a walked folder are left out, and so are the ``.json``, ``.jsonl`` and
-``.md`` files of any folder that an earlier run wrote into (known by its ``pages.jsonl`` and
-``failures.jsonl``).
+folder and state folders below a walked folder are left out, and so are the ``.json``, ``.jsonl`` and ``.md``
+files of any folder that an earlier run wrote into (known by its ``pages.jsonl`` and ``failures.jsonl``), and
+the pictures that ``doctriage explain`` drew.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+
+from pipeline.store.database import DATABASE_NAME
 
 RUN_FILES = ("pages.jsonl", "failures.jsonl")
 OUTPUT_SUFFIXES = (".json", ".jsonl", ".md")
+OVERLAY_SUFFIX = ".png"
+OVERLAY_SOFTWARE = "doctriage explain"
+OVERLAY_MARK = b"Software\0" + OVERLAY_SOFTWARE.encode()
+"""As a PNG file spells that field of its text."""
+
+OVERLAY_MARK_WITHIN_BYTES = 256
 MAX_NAME_BYTES = 255
 LONGEST_OUTPUT_SUFFIX_BYTES = 5
 
@@ -37,7 +46,7 @@ class Source:
 def find_sources(paths: Iterable[Path], *, left_out: Iterable[Path]) -> Iterator[Source]:
     """Every source once, in a fixed order, each under a name of its own."""
     naming = _Naming()
-    folders = frozenset(folder.resolve() for folder in left_out)
+    folders = frozenset(os.path.realpath(folder) for folder in left_out)
     seen: set[str] = set()
     for root in paths:
         for found in _found_under(root, folders):
@@ -55,9 +64,9 @@ class _Found:
     problem: str | None = None
 
 
-def _found_under(root: Path, left_out: frozenset[Path]) -> Iterator[_Found]:
+def _found_under(root: Path, left_out: frozenset[str]) -> Iterator[_Found]:
     if _is_folder(root):
-        yield from _walk(root, root, left_out, in_results=_is_within_results(root.resolve()))
+        yield from _walk(root, left_out)
     elif os.path.lexists(root):
         yield _Found(root, root.name)
     else:
@@ -72,23 +81,78 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _walk(folder: Path, root: Path, left_out: frozenset[Path], *, in_results: bool) -> Iterator[_Found]:
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder on the walk: as it was reached, below the root (empty for the root), and without links."""
+
+    path: str
+    relative: str
+    real: str
+    in_results: bool
+
+    def child(self, entry: os.DirEntry[str]) -> _Folder:
+        relative = _joined(self.relative, entry.name)
+        return _Folder(entry.path, relative, _joined(self.real.rstrip("/"), entry.name), self.in_results)
+
+
+def _walk(root: Path, left_out: frozenset[str]) -> Iterator[_Found]:
+    """Depth first in the order of names. The stack holds, for each folder on the way down, what is left of
+    it: folders may be nested deeper than Python's functions."""
+    real = root.resolve()
+    start = _Folder(str(root), "", str(real), _is_within_results(real))
+    stack = [_entries(start)]
+    while stack:
+        found = next(stack[-1], None)
+        if found is None:
+            stack.pop()
+        elif isinstance(found, _Found):
+            yield found
+        elif found.real not in left_out:
+            stack.append(_entries(found))
+
+
+def _entries(folder: _Folder) -> Iterator[_Found | _Folder]:
+    """What is in a folder: files to read, and folders to walk."""
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+        entries = sorted(os.scandir(folder.path), key=lambda entry: os.fsencode(entry.name))
     except OSError as error:
-        name = str(folder.relative_to(root)) if folder != root else folder.name
-        yield _Found(folder, name, f"the folder cannot be read ({error.strerror}); check its permissions")
+        name = folder.relative or Path(folder.path).name
+        yield _Found(Path(folder.path), name, _why_not_walked(error))
         return
-    in_results = in_results or _has_run_files({entry.name for entry in entries})
+    names = {entry.name for entry in entries}
+    if folder.relative and DATABASE_NAME in names:
+        return
+    folder = replace(folder, in_results=folder.in_results or _has_run_files(names))
     for entry in entries:
-        path = folder / entry.name
+        path = Path(entry.path)
         if entry.name.startswith(".") or (entry.is_symlink() and _is_folder(path)):
             continue
         if entry.is_dir(follow_symlinks=False):
-            if path.resolve() not in left_out:
-                yield from _walk(path, root, left_out, in_results=in_results)
-        elif not (in_results and path.suffix in OUTPUT_SUFFIXES):
-            yield _Found(path, str(path.relative_to(root)))
+            yield folder.child(entry)
+        elif not (folder.in_results and path.suffix in OUTPUT_SUFFIXES) and not _is_overlay(path):
+            yield _Found(path, _joined(folder.relative, entry.name))
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _why_not_walked(error: OSError) -> str:
+    if error.errno == errno.ENAMETOOLONG:
+        return "the folder is nested too deep to be opened; name it from nearer by, or move it up"
+    return f"the folder cannot be read ({error.strerror}); check its permissions"
+
+
+def _is_overlay(path: Path) -> bool:
+    if path.suffix.lower() != OVERLAY_SUFFIX:
+        return False
+    try:
+        if not path.is_file():  # a pipe would have us wait
+            return False
+        with path.open("rb") as picture:
+            return OVERLAY_MARK in picture.read(OVERLAY_MARK_WITHIN_BYTES)
+    except OSError:
+        return False
 
 
 def _is_within_results(folder: Path) -> bool:

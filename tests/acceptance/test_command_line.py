@@ -164,6 +164,11 @@ def test_a_ratio_over_200_is_one_clear_line(tmp_path: Path) -> None:
         ["ingest", ".", "--out", "out", "--cost-centre", "a\nb"],
         ["ingest", ".", "--out", "out", "--cost-centre", " "],
         ["ingest", "."],
+        ["ingest", "", "--out", "out"],
+        ["ingest", ".", "--out", ""],
+        ["ingest", ".", "--out", "out", "--password-file", ""],
+        ["explain", "x.pdf", "1", "--overlay", ""],
+        ["explain", "x.pdf", "1", "--overlay", "x.jpg"],
         ["explain", "x.pdf", "0"],
         ["explain", "x.pdf", "one"],
     ],
@@ -192,6 +197,59 @@ def test_a_name_that_is_not_utf_8_is_named_all_the_same(tmp_path: Path) -> None:
     assert answer.returncode == 2
     assert "na\\xefve\\x1b[31m.pdf" in answer.stderr
     assert "\x1b" not in answer.stderr
+
+
+def test_a_password_that_is_not_utf_8_is_refused_and_not_shown(tmp_path: Path) -> None:
+    for arguments in (["ingest", ".", "--out", "out"], ["explain", "x.pdf", "1"]):
+        answer = run_doctriage(*arguments, "--password", b"hush\xff", home=tmp_path)
+        assert answer.returncode == 2
+        assert "UTF-8" in answer.stderr
+        assert "hush" not in answer.stderr
+        assert "Traceback" not in answer.stderr
+
+
+def test_the_state_folder_is_not_read_for_documents(tmp_path: Path) -> None:
+    answer = run_doctriage("ingest", tmp_path, "--out", tmp_path / "out", home=tmp_path)
+    assert answer.returncode == 2
+    assert "DOCTRIAGE_HOME" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def started_in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", line, DOCTRIAGE],
+        cwd=folder,
+        env=os.environ | {"DOCTRIAGE_HOME": str(folder / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('mkdir gone && cd gone && rmdir ../gone && "$0" tokens 10x10', "the current folder is gone"),
+        ('"$0" tokens 10x10 > /dev/full', "the disk is full"),
+        ('"$0" --help > /dev/full', "the disk is full"),
+        ('"$0" doctor > /dev/full', "the disk is full"),
+        ('"$0" ingest . --out out --password-file - <&-', "standard input is closed"),
+        ('DOCTRIAGE_HOME= "$0" tokens 10x10', "DOCTRIAGE_HOME"),
+    ],
+)
+def test_what_is_wrong_around_the_program_is_one_clear_line(line: str, message: str, tmp_path: Path) -> None:
+    answer = started_in_shell(line, tmp_path)
+    assert answer.returncode == 2
+    assert len(answer.stderr.splitlines()) == 1
+    assert message in answer.stderr
+
+
+@pytest.mark.parametrize("line", ['"$0" tokens 10x10 >&-', '"$0" doctor >&- 2>&-'])
+def test_streams_that_are_closed_stop_nothing(line: str, tmp_path: Path) -> None:
+    answer = started_in_shell(line, tmp_path)
+    assert answer.returncode == 0
+    assert answer.stderr == ""
 
 
 @pytest.mark.parametrize("command", [["tokens", "10x10"], ["doctor"], ["explain", "x", "1"]])

@@ -20,6 +20,7 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.acceptance.test_command_line import DOCTRIAGE, run_doctriage
+from workers.sources import find_sources
 
 SENTENCE = "The ferry leaves the harbour at nine and returns before dark."
 
@@ -162,6 +163,7 @@ def test_explain_draws_the_boxes(
         assert picture.width >= 1240
         assert len(picture.convert("RGB").getcolors(1 << 24) or ()) > len(scan().getcolors() or ())
     assert (tmp_path / "ferry.pdf.page-2.png").is_file()
+    assert list(find_sources([tmp_path], left_out=())) == []
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,18 @@ def test_says_route_engine_confidence_size_tokens_and_reasons() -> None:
     assert "some share: 0.3 is above the limit of 0.15 (some_share)" in said
 
 
+@pytest.mark.parametrize(
+    ("read_by", "kept"),
+    [("tesseract", "the OCR text was kept"), ("text_layer", "the text layer's text was kept")],
+)
+def test_the_text_that_was_kept_is_called_after_its_reader(read_by: str, kept: str) -> None:
+    assert f"did not get it; {kept}\n" in explained(read_by=read_by)
+
+
+def test_a_blank_page_is_called_so_once() -> None:
+    assert "route: blank: no ink" in explained(route="blank")
+
+
 def test_a_page_without_reasons_says_so() -> None:
     triage = {"escalate": False, "reasons": [], "policy_version": "7"}
     said = explained(route="text_layer", triage=triage, confidence=None, rotation_deg=0, skew_deg=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,16 @@ def test_a_file_takes_its_place_at_the_end(tmp_path: Path) -> None:
         assert not target.exists()
     assert target.read_text(encoding="utf-8") == "ü"
     assert [path.name for path in target.parent.iterdir()] == ["a.md"]
+
+
+def test_folders_are_made_however_deep(tmp_path: Path) -> None:
+    target = tmp_path / ("d/" * 1_100) / "a.md"
+    try:
+        with written_whole(target) as stream:
+            stream.write("deep")
+        assert target.read_text(encoding="utf-8") == "deep"
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
 
 
 def test_an_error_on_the_way_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def test_a_near_miss_names_the_variable_meant(name: str, meant: str, monkeypatch
         ("DOCTRIAGE_VISUAL_TOKENS__MODEL_FAMILY", "gpt", "unknown model family 'gpt'.*qwen3-vl"),
         ("DOCTRIAGE_VISUAL_TOKENS__MAX_PIXELS", "784", r"min_pixels \(200704\)"),
         ("DOCTRIAGE_READ", "{", "read.*JSON"),
+        ("DOCTRIAGE_HOME", "", "home: .*empty"),
+        ("DOCTRIAGE_HOME", "~no-such-user/x", "home: .*no-such-user/x.*in full"),
+        ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", str(2**63), "executor.memory_limit_bytes"),
+        ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "1" + "0" * 5_000, "executor.memory_limit_bytes"),
+        ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "-1", "executor.memory_limit_bytes"),
+        ("DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S", "1e300", "executor.page_timeout_s"),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(

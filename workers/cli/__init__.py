@@ -6,9 +6,12 @@ the standard library at the top; each command imports what it needs when it runs
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TextIO
 
 import typer
 
@@ -37,6 +40,7 @@ app.command("doctor")(doctor_command)
 
 def main() -> None:
     """The console script."""
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -45,6 +49,12 @@ def main() -> None:
     except DoctriageError as error:
         sys.stderr.write(f"doctriage: {printable(str(error))}\n")
         raise SystemExit(exit_code(error)) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _write_nowhere(sys.stdout)
+        sys.stderr.write("doctriage: standard output cannot be written: the disk is full; free some space\n")
+        raise SystemExit(EXIT_USAGE) from None
 
 
 def exit_code(error: DoctriageError) -> int:
@@ -54,6 +64,27 @@ def exit_code(error: DoctriageError) -> int:
             return EXIT_USAGE
         case _:
             return EXIT_FAILED
+
+
+def _replace_closed_streams() -> None:
+    """Python has None for a stream that was closed by whoever started it."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 — open to the end
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+
+
+def _write_nowhere(stream: TextIO) -> None:
+    """What the stream still holds is written at the end of the program, and must not fail then."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def _require_current_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise SettingsError("the current folder is gone; cd to one that is there and run again") from error
 
 
 def _print_version(is_asked: bool) -> None:
@@ -71,3 +102,4 @@ def doctriage(
     ] = False,
 ) -> None:
     """Documents to Markdown, JSON and searchable text: OCR first, a vision-language model where it helps."""
+    _require_current_folder()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from models.errors import OutputNotWritable, PageFailed, PageNotFound
+from workers.cli.arguments import named_path, password_text
 from workers.cli.printable import printable
 
 if TYPE_CHECKING:
@@ -32,10 +33,17 @@ def explain_command(
     page_number: Annotated[int, typer.Argument(metavar="PAGE", min=1, help="Counted from 1.")],
     overlay: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the picture goes; by default here, named after DOC."),
+        typer.Option(
+            metavar="FILE",
+            help="The PNG file the picture goes to; by default here, named after DOC.",
+            parser=named_path,
+        ),
     ] = None,
     no_overlay: Annotated[bool, typer.Option("--no-overlay", help="Draw no picture.")] = False,
-    password: Annotated[str | None, typer.Option(help="Opens the PDF again to draw it.")] = None,
+    password: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Opens the PDF again to draw it.", parser=password_text),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the page's JSON instead of words.")] = False,
     signals: Annotated[
         bool, typer.Option("--signals", help="List every signal measured, not only reasons.")
@@ -45,6 +53,7 @@ def explain_command(
     from pipeline.settings import load_settings
     from workers.explain import explanation, measured_signals
 
+    _require_png(overlay)
     settings = load_settings()
     explained = _found(doc, page_number, settings)
     if as_json:
@@ -60,6 +69,15 @@ def explain_command(
         path = overlay or Path(f"{Path(explained.source).name[:NAME_KEPT]}.page-{page_number}.png")
         _write_overlay(path, explained, _stored(explained, settings), settings, password)
         typer.echo(f"boxes drawn in {printable(str(path))}", err=as_json)
+
+
+def _require_png(overlay: Path | None) -> None:
+    """By that suffix, too, the next ingest knows the picture for one of ours."""
+    if overlay is not None and overlay.suffix.lower() != ".png":
+        raise typer.BadParameter(
+            f"{printable(str(overlay))}: the picture is a PNG; name a file that ends in .png",
+            param_hint="--overlay",
+        )
 
 
 def _found(doc: str, page_number: int, settings: Settings) -> ExplainedPage:
@@ -90,7 +108,10 @@ def _stored(explained: ExplainedPage, settings: Settings) -> StoredPage:
 def _write_overlay(
     path: Path, explained: ExplainedPage, stored: StoredPage, settings: Settings, password: str | None
 ) -> None:
+    from PIL.PngImagePlugin import PngInfo
+
     from pipeline.overlay import draw_overlay
+    from workers.sources import OVERLAY_SOFTWARE
 
     page = explained.page
     image = _page_image(stored, settings, password)
@@ -100,8 +121,10 @@ def _write_overlay(
     ):  # read at another resolution than today's settings
         image = image.resize((page["width_px"], page["height_px"]))
     picture = draw_overlay(image, page)
+    mark = PngInfo()
+    mark.add_text("Software", OVERLAY_SOFTWARE)
     try:
-        picture.save(path, format="PNG")
+        picture.save(path, format="PNG", pnginfo=mark)
     except OSError as error:
         raise OutputNotWritable(f"{path}: {error.strerror}; name another file with --overlay") from error
 

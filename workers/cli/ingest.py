@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from enum import StrEnum
@@ -12,6 +13,7 @@ import typer
 
 from models.errors import SettingsError
 from models.page import RoutePolicy
+from workers.cli.arguments import named_path, password_text
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
 from workers.cli.printable import printable
 
@@ -29,8 +31,12 @@ class Engine(StrEnum):
 
 
 def ingest_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files and folders to read.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results are written.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH…", help="Files and folders to read.", parser=named_path)
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the results are written.", parser=named_path)
+    ],
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Pages read at the same time; by default one a CPU.")
     ] = None,
@@ -49,10 +55,18 @@ def ingest_command(
         str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")
     ] = ",".join(FORMATS),
     password: Annotated[
-        list[str] | None, typer.Option(help="Opens encrypted PDFs; may be given again, each is tried.")
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Opens encrypted PDFs; may be given again, each is tried.",
+            parser=password_text,
+        ),
     ] = None,
     password_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with a password a line; - is standard input.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A file with a password a line; - is standard input.", parser=named_path
+        ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Read pages again that an earlier run finished.")
@@ -144,7 +158,7 @@ def _parsed_cost_centre(name: str | None) -> str | None:
 def _read_passwords(path: Path) -> tuple[str, ...]:
     """One password a line. A space may belong to a password, so only line ends are removed."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
+        text = _standard_input() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}; give a file with a password a line") from error
     except UnicodeDecodeError as error:
@@ -153,3 +167,9 @@ def _read_passwords(path: Path) -> tuple[str, ...]:
     if not passwords:
         raise SettingsError(f"{path}: holds no password; write one a line")
     return passwords
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:  # closed when the program was started
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.read()

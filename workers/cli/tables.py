@@ -110,7 +110,7 @@ def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
     read = f"{_plural(report.pages_read, 'page')} read in {report.elapsed_s:.1f} s"
     yield f"{read}{_rate(report)}{earlier}{failed}"
     if any(_pages(row, Route.OCR_DEGRADED) for row in report.documents):
-        yield "ocr degraded: the page needs the VLM and none is configured; its OCR text was kept"
+        yield "ocr degraded: the page needs the VLM and none is configured; the text read on the CPU was kept"
     yield f"written to {printable(str(out_dir))}"
 
 

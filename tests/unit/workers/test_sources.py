@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
-from workers.sources import Source, find_sources
+from workers.sources import OVERLAY_SOFTWARE, Source, find_sources
 
 
 def put(path: Path) -> Path:
@@ -120,6 +125,58 @@ def test_results_beside_their_sources_are_not_read(tmp_path: Path) -> None:
     for name in ("a.pdf", "a.pdf.json", "a.pdf.md", "pages.jsonl", "failures.jsonl"):
         put(tmp_path / name)
     assert names(tmp_path, left_out=(tmp_path,)) == ["a.pdf"]
+
+
+@pytest.mark.parametrize("database", ["state/doctriage.sqlite3", "sub/state/doctriage.sqlite3"])
+def test_the_state_folder_of_another_run_is_left_out(tmp_path: Path, database: str) -> None:
+    put(tmp_path / "in" / "a.pdf")
+    put((tmp_path / "in" / database).parent / "blobs" / "ab" / "abcd")
+    put(tmp_path / "in" / database)
+    assert names(tmp_path / "in") == ["a.pdf"]
+
+
+def test_pictures_that_explain_drew_are_left_out_and_other_pictures_are_not(tmp_path: Path) -> None:
+    text = PngInfo()
+    text.add_text("Software", OVERLAY_SOFTWARE)
+    for name in ("drawn.png", "DRAWN.PNG", "scan.page-1.png"):
+        Image.new("L", (9, 9)).save(
+            tmp_path / name, format="PNG", pnginfo=text if name.lower() == "drawn.png" else None
+        )
+    os.mkfifo(tmp_path / "pipe.png")
+    assert names(tmp_path) == ["pipe.png", "scan.page-1.png"]
+    assert names(tmp_path / "drawn.png") == ["drawn.png"]
+
+
+@contextmanager
+def nested(root: Path, depth: int, name: str) -> Iterator[None]:
+    """``depth`` folders called ``name``, each in the one before, the last with a file ``x.pdf``."""
+    root.mkdir()
+    place = os.open(root, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=place)  # the path may be longer than a path can be
+        inner = os.open(name, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(os.open("x.pdf", os.O_CREAT | os.O_WRONLY, dir_fd=place))
+    os.close(place)
+    try:
+        yield
+    finally:
+        subprocess.run(["rm", "-rf", root], check=True)  # pytest's own way stops at a thousand folders
+
+
+def test_folders_may_be_nested_deeper_than_functions(tmp_path: Path) -> None:
+    with nested(tmp_path / "in", 1_100, "d"):
+        put(tmp_path / "in" / "e.pdf")
+        assert names(tmp_path / "in") == ["d/" * 1_100 + "x.pdf", "e.pdf"]
+
+
+def test_a_folder_nested_deeper_than_a_path_may_be_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    with nested(tmp_path / "in", 20, "n" * 250):
+        put(tmp_path / "in" / "z.pdf")
+        first, second = found(tmp_path / "in")
+        assert "too deep" in str(first.problem)
+        assert (second.name, second.problem) == ("z.pdf", None)
 
 
 def test_a_path_that_is_not_there_is_a_problem_of_its_own(tmp_path: Path) -> None:
