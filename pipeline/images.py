@@ -30,6 +30,8 @@ Image.MAX_IMAGE_PIXELS = None
 """Pillow's guard warns and raises at its own limits; ours is checked from the header, before any decoding."""
 pillow_heif.register_heif_opener()
 
+MAX_COMPARED_PIXELS = 25_000_000
+"""Larger JPEGs are decoded at a lower resolution to see whether they are whole."""
 MIN_PIXEL_ASPECT = 1.1
 MAX_PIXEL_ASPECT = 4.0
 """Fax pages have up to 204 x 98 dpi: pixels this far from square are made square, others are left alone."""
@@ -63,8 +65,11 @@ _BROKEN_MESSAGE = "damaged or incomplete image; get the file again, or save it a
 _SUBFILE_TYPE_TAG = 254
 _NOT_A_PAGE_BITS = 0b101
 _PHOTOMETRIC_TAG = 262
+_PIECE_TAGS = ((273, 279), (324, 325))
+"""Where the strips or tiles of a TIFF begin, and how many bytes each has."""
 _FIRST_TRANSPOSED = 5
 _JPEG_END = b"\xff\xd9"
+_PADDING = b"\0\t\n\r "
 _JPEG_NOISE = bytes(range(1, 255)) * 16
 
 
@@ -127,7 +132,7 @@ def read_page(path: Path, media_type: MediaType, page_number: int, *, max_page_p
         return _read(path, media_type, page_number, max_page_pixels)
     except PageNotRendered:
         if media_type is MediaType.JPEG:
-            return _jpeg_without_end_marker(path, page_number, max_page_pixels)
+            return _jpeg_without_end_marker(path.read_bytes(), page_number, max_page_pixels)
         raise
 
 
@@ -151,10 +156,21 @@ def _read(
         raise PageNotRendered(_BROKEN_MESSAGE) from error
 
 
-def _jpeg_without_end_marker(path: Path, page_number: int, max_page_pixels: int) -> PageRaster:
+def is_cut_jpeg(stored: bytes) -> bool:
+    """Whether the bytes of a JPEG end before its last row. One that has its end marker is believed."""
+    stored = stored.rstrip(_PADDING)
+    if stored.endswith(_JPEG_END):
+        return False
+    try:
+        _jpeg_without_end_marker(stored, 1, MAX_COMPARED_PIXELS)
+    except PageNotRendered:
+        return True
+    return False
+
+
+def _jpeg_without_end_marker(stored: bytes, page_number: int, max_page_pixels: int) -> PageRaster:
     """A JPEG that lacks nothing but its end marker. Its pixels do not depend on what follows its bytes; those
     of one that ends early do, because the decoder draws the missing rows from there."""
-    stored = path.read_bytes()
     completed = [
         _read(BytesIO(stored + filler + _JPEG_END), MediaType.JPEG, page_number, max_page_pixels)
         for filler in (b"", _JPEG_NOISE)
@@ -210,6 +226,8 @@ def _tiff_tag(image: Image.Image, tag: int, default: int) -> int:
 def _raster(image: Image.Image, page_number: int, max_page_pixels: int) -> PageRaster:
     density = _density(image)
     is_min_white = _tiff_tag(image, _PHOTOMETRIC_TAG, 1) == 0
+    if _lacks_pieces(image):
+        raise PageNotRendered(_BROKEN_MESSAGE)
     if image.width * image.height > max_page_pixels:
         image.draft(None, bounded_size(*image.size, max_page_pixels))
     image.load()
@@ -219,6 +237,16 @@ def _raster(image: Image.Image, page_number: int, max_page_pixels: int) -> PageR
     scale = max(page.size) / max(density.width_px, density.height_px)
     page = upright_by_exif(page, _exif_orientation(image))
     return PageRaster(page_number=page_number, image=page, dpi=round(density.dpi * scale, 2))
+
+
+def _lacks_pieces(image: Image.Image) -> bool:
+    """Whether a TIFF leaves out a strip or tile. Some programs store no byte counts at all; that lacks nothing."""
+    tags = getattr(image, "tag_v2", {})
+    for offsets_tag, byte_counts_tag in _PIECE_TAGS:
+        byte_counts = tags.get(byte_counts_tag, ())
+        if 0 in tags.get(offsets_tag, ()) or (0 in byte_counts and any(byte_counts)):
+            return True
+    return False
 
 
 def _exif_orientation(image: Image.Image) -> int:

@@ -20,13 +20,15 @@ class PageRaster:
     """One page in pixels, as delivered (EXIF orientation and /Rotate applied), mode "L" or "RGB" on white.
 
     ``dpi`` is the resolution to tell an OCR engine. ``px_per_pt`` is pixels per PDF point (dpi / 72 for a PDF whose
-    user unit is 1) and None for images.
+    user unit is 1) and None for images. ``is_damaged``: the image that the page consists of could not be decoded in
+    full, so that what is missing looks like paper.
     """
 
     page_number: int
     image: Image.Image
     dpi: float
     px_per_pt: float | None = None
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,13 @@ class PdfEngine(Protocol):
 
     def render(self, path: Path, page_number: int, *, dpi: float, password: str | None) -> Image.Image:
         """The page as "RGB" on white, where the first renderer fails. Raises ``PageNotRendered``."""
+        ...
+
+    def scan_damage(
+        self, path: Path, page_number: int, *, password: str | None, is_suspect: bool
+    ) -> bool | None:
+        """Whether parts of the images that cover most of the page are missing; None where no images cover it.
+        Costs milliseconds, or as much as drawing where ``is_suspect`` asks for a close look."""
         ...
 
     def text_layers(

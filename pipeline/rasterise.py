@@ -3,15 +3,17 @@
 PDF pages are drawn by poppler through pdf2image, a batch of pages a call; image files are decoded by
 ``pipeline.images``. A page that poppler cannot draw, finds damaged, leaves empty, or draws in another size than
 the PDF engine displays it, is drawn by the PDF engine too, so that text layer and pixels always share one frame
-and damage is not taken for a blank page.
+and damage is not taken for a blank page. A page that poppler draws too slowly has failed: the PDF engine cannot be
+stopped.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdf2image import convert_from_path, pdfinfo_from_path
@@ -39,8 +41,14 @@ CLEARLY_MORE_INK = 1.3
 """The two draw the same page with some percent more or less ink."""
 
 _DAMAGED = "this page is damaged and cannot be drawn; export the PDF anew and submit it again"
-_POPPLER_FAILED = (PDFPageCountError, PDFPopplerTimeoutError, OSError, ValueError, IndexError, SyntaxError)
+_TOO_SLOW = (
+    "this page takes longer than {timeout_s:g} s to draw; print the PDF to a new one and submit that, "
+    "or raise DOCTRIAGE_RASTERISE__TIMEOUT_S"
+)
+_POPPLER_FAILED = (PDFPageCountError, OSError, ValueError, IndexError, SyntaxError)
 """What pdf2image, and reading the pixels it got, raise where poppler fails, is killed or stops half way."""
+_IMAGE_FAULT = re.compile(r"Syntax Error.*(?:CCITTFax|JBIG2|JPX|jpeg|segment)")
+"""Poppler's words for a fault in the data of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +67,13 @@ class PlannedPage:
     def pixels(self) -> int:
         return self.size_px[0] * self.size_px[1]
 
-    def raster(self, image: Image.Image) -> PageRaster:
+    def raster(self, image: Image.Image, *, is_damaged: bool = False) -> PageRaster:
         return PageRaster(
             page_number=self.page_number,
             image=image,
             dpi=max(round(self.resolution.ocr_dpi, 2), 1.0),
             px_per_pt=self.resolution.render_dpi / POINTS_PER_INCH,
+            is_damaged=is_damaged,
         )
 
 
@@ -150,30 +159,44 @@ def _fits(batch: Sequence[PlannedPage], page: PlannedPage, settings: RasteriseSe
 
 def _drawn(batch: Sequence[PlannedPage], source: _PdfSource) -> Iterator[tuple[int, PageRaster | PageFailed]]:
     """A batch that fails as a whole, or that poppler complains of, is drawn again page by page."""
-    images, is_sound = _by_poppler(batch, source) if batch else ((), True)
-    if len(batch) > 1 and not (images and is_sound):
+    drawing = _by_poppler(batch, source) if batch else _Drawing()
+    if len(batch) > 1 and not (drawing.images and drawing.complaint is None):
         for page in batch:
             yield from _drawn((page,), source)
         return
-    for page, image in zip(batch, images or (None,) * len(batch), strict=True):
-        drawn = image if image is not None and _has_size(image, page.size_px) else None
-        if drawn is not None and is_sound and _ink_px(drawn):
-            yield page.page_number, page.raster(drawn)
-        else:
-            yield page.page_number, _second_opinion(page, drawn, source, is_sound=is_sound)
+    for page, image in zip(batch, drawing.images or (None,) * len(batch), strict=True):
+        yield page.page_number, _judged(page, image, drawing, source)
 
 
-def _by_poppler(batch: Sequence[PlannedPage], source: _PdfSource) -> tuple[Sequence[Image.Image], bool]:
-    """As many images as pages, decoded, or none where poppler failed on any of them; and whether poppler found no
-    fault in the file. A single page is drawn in spite of its faults."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawing:
+    """What poppler made of a batch: as many images as pages, decoded, or none where it failed on any of them;
+    and the faults that it found in the file, None for a sound one."""
+
+    images: Sequence[Image.Image] = ()
+    complaint: str | None = None
+    is_too_slow: bool = False
+
+
+def _by_poppler(batch: Sequence[PlannedPage], source: _PdfSource) -> _Drawing:
+    """A single page is drawn in spite of its faults."""
     try:
-        return _images(batch, source, strict=True), True
-    except PDFSyntaxError:
-        return (_images(batch, source, strict=False) if len(batch) == 1 else ()), False
+        return _Drawing(images=_images(batch, source, strict=True))
+    except PDFPopplerTimeoutError:
+        return _Drawing(is_too_slow=True)
+    except PDFSyntaxError as error:
+        complaint = str(error)
+    try:
+        return _Drawing(
+            images=_images(batch, source, strict=False) if len(batch) == 1 else (), complaint=complaint
+        )
+    except PDFPopplerTimeoutError:
+        return _Drawing(complaint=complaint, is_too_slow=True)
 
 
 def _images(batch: Sequence[PlannedPage], source: _PdfSource, *, strict: bool) -> Sequence[Image.Image]:
-    """Raises PDFSyntaxError where ``strict`` and poppler reports a fault."""
+    """Raises PDFSyntaxError where ``strict`` and poppler reports a fault, PDFPopplerTimeoutError where it is too
+    slow."""
     try:
         images = _convert(
             source.path,
@@ -199,6 +222,35 @@ def _has_size(image: Image.Image, size_px: tuple[int, int]) -> bool:
         abs(got - wanted) <= max(SIZE_TOLERANCE_PX, SIZE_TOLERANCE_SHARE * wanted)
         for got, wanted in zip(image.size, size_px, strict=True)
     )
+
+
+def _judged(
+    page: PlannedPage, image: Image.Image | None, drawing: _Drawing, source: _PdfSource
+) -> PageRaster | PageFailed:
+    """Poppler's drawing, where it is sound and shows something; also of a damaged scan, whose missing rows poppler
+    leaves white and the PDF engine paints black. All others need a second opinion."""
+    if drawing.is_too_slow:
+        return PageNotRendered(_TOO_SLOW.format(timeout_s=source.settings.timeout_s))
+    drawn = image if image is not None and _has_size(image, page.size_px) else None
+    shows_ink = drawn is not None and _ink_px(drawn) > 0
+    is_damaged = _is_damaged_scan(page, source, drawing.complaint, shows_ink=shows_ink)
+    if drawn is not None and (is_damaged or (shows_ink and drawing.complaint is None)):
+        return page.raster(drawn, is_damaged=is_damaged)
+    other = _second_opinion(page, drawn, source, is_sound=drawing.complaint is None)
+    return replace(other, is_damaged=is_damaged) if isinstance(other, PageRaster) else other
+
+
+def _is_damaged_scan(
+    page: PlannedPage, source: _PdfSource, complaint: str | None, *, shows_ink: bool
+) -> bool:
+    damage = source.pdf.scan_damage(
+        source.path,
+        page.page_number,
+        password=source.password,
+        is_suspect=complaint is not None or not shows_ink,
+    )
+    has_image_fault = complaint is not None and _IMAGE_FAULT.search(complaint) is not None
+    return damage is not None and (damage or has_image_fault)
 
 
 def _second_opinion(

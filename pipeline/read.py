@@ -4,9 +4,10 @@ text layer when it is sound, else OCR of the page turned upright and straight.""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from models.errors import PageNotRendered
 from models.page import PageReading, ReadBy, Signal
 from models.text import Line
 from pipeline.blank import judge_blank
@@ -20,6 +21,7 @@ from pipeline.ports import (
 )
 from pipeline.reading_order import ordered_blocks
 from pipeline.settings import ReadSettings
+from pipeline.signals.names import SignalName
 from pipeline.text_layer import TextLayerVerdict, judge_text_layer
 from pipeline.upright import UprightPage, as_delivered, turned
 
@@ -73,13 +75,29 @@ class TurnRules:
 RULES: Final = TurnRules()
 LEGIBLE_CONFIDENCE: Final = 0.75
 """Least mean confidence of a reading that proves a doubtful page not to be blank."""
+DAMAGED_SCAN: Final = (
+    "the scanned image of this page is damaged and nothing of it can be seen; export the PDF anew, or scan the page "
+    "again, and submit that"
+)
 
 
 def read_page(
     raster: PageRaster, layer: TextLayer | None, *, readers: Readers, settings: ReadSettings
 ) -> tuple[PageReading, UprightPage]:
     """The reading, and the upright page that its boxes are in. Raises ``EngineError`` or
-    ``EngineUnavailable``."""
+    ``EngineUnavailable``, and ``PageNotRendered`` for a damaged scan that shows nothing."""
+    reading, page = _read(raster, layer, readers, settings)
+    if not raster.is_damaged:
+        return reading, page
+    if reading.read_by is ReadBy.NOTHING:
+        raise PageNotRendered(DAMAGED_SCAN)
+    damage = Signal(name=SignalName.PAGE_IMAGE_DAMAGED, measured=1.0)
+    return replace(reading, signals=(*reading.signals, damage)), page
+
+
+def _read(
+    raster: PageRaster, layer: TextLayer | None, readers: Readers, settings: ReadSettings
+) -> tuple[PageReading, UprightPage]:
     verdict = None if layer is None else judge_text_layer(layer, raster)
     signals = () if verdict is None else verdict.signals
     if verdict is not None and verdict.is_sound:

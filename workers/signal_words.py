@@ -21,6 +21,7 @@ SCORE_SIGNALS: Final[Mapping[str, str]] = {
     SignalName.TABLE_ALIGNED_ROWS: "rows of a table without rules",
     SignalName.TABLE_LAYOUT_CONFIDENCE: "the layout network's confidence in a table",
     SignalName.STAMP_STRENGTH: "completeness of a stamp's ring or frame",
+    SignalName.PAGE_IMAGE_DAMAGED: "parts of the page's image are damaged or missing",
     SignalName.BLANK: "blank page",
     SignalName.FORCED_VLM: "every page was asked to go to the model (--route vlm)",
 }

@@ -19,5 +19,6 @@ class SignalName(StrEnum):
     TABLE_ALIGNED_ROWS = "table_aligned_rows"
     TABLE_LAYOUT_CONFIDENCE = "table_layout_confidence"
     STAMP_STRENGTH = "stamp_strength"
+    PAGE_IMAGE_DAMAGED = "page_image_damaged"
     BLANK = "blank"
     FORCED_VLM = "forced_vlm"

@@ -114,6 +114,11 @@ class NoPdf:
     def render(self, path: Path, page_number: int, *, dpi: float, password: str | None) -> Image.Image:
         raise NotImplementedError
 
+    def scan_damage(
+        self, path: Path, page_number: int, *, password: str | None, is_suspect: bool
+    ) -> bool | None:
+        raise NotImplementedError
+
     def text_layers(
         self, path: Path, page_numbers: Sequence[int], password: str | None
     ) -> Iterator[TextLayer]:

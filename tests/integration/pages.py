@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pikepdf
@@ -11,6 +13,7 @@ from reportlab.pdfgen import canvas
 
 BLOCK = b"0 0 0 rg 110 110 100 50 re f"
 """Paints a black rectangle 100 x 50 points, its lower left corner at (110, 110)."""
+AS_STORED = {"compress_streams": False, "stream_decode_level": pikepdf.StreamDecodeLevel.none}
 
 
 def pdf_with(
@@ -37,6 +40,56 @@ def scan_pdf(path: Path, *, page_size, image: Image.Image, user_unit: float | No
         if user_unit:
             pdf.pages[0].obj.UserUnit = user_unit
         pdf.save(path)
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredImage:
+    """An image as a PDF stores it: ``data`` coded by ``coding``, None for plain samples."""
+
+    data: bytes
+    coding: str | None
+    width_px: int
+    height_px: int
+    bits: int = 8
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def with_data(self, data: bytes) -> StoredImage:
+        return replace(self, data=data)
+
+    def stream(self, pdf: pikepdf.Pdf) -> pikepdf.Object:
+        entries = {
+            "/Type": pikepdf.Name.XObject,
+            "/Subtype": pikepdf.Name.Image,
+            "/Width": self.width_px,
+            "/Height": self.height_px,
+            "/ColorSpace": pikepdf.Name.DeviceGray,
+            "/BitsPerComponent": self.bits,
+        }
+        if self.coding is None:
+            return pdf.make_stream(self.data, entries)
+        image = pdf.make_stream(b"", entries)
+        parameters = pikepdf.Dictionary({f"/{key}": value for key, value in self.parameters.items()})
+        image.write(self.data, filter=pikepdf.Name(f"/{self.coding}"), decode_parms=parameters)
+        return image
+
+
+def stored_scan_pdf(
+    path: Path,
+    image: StoredImage,
+    *,
+    share: float = 1.0,
+    page_size=(300, 400),
+    content: bytes = b"",
+    **saving,
+) -> Path:
+    """A page of which ``image`` covers ``share`` from below, its bytes as they are, and ``content`` upon it."""
+    pdf = pikepdf.new()
+    page = pdf.add_blank_page(page_size=page_size)
+    page.Resources = pikepdf.Dictionary(XObject=pikepdf.Dictionary(Scan=image.stream(pdf)))
+    matrix = b"%d 0 0 %d 0 0" % (page_size[0], share * page_size[1])
+    page.obj.Contents = pdf.make_stream(b"q " + matrix + b" cm /Scan Do Q " + content)
+    pdf.save(path, **(saving or AS_STORED))
     return path
 
 

@@ -225,3 +225,38 @@ def test_pillows_own_limit_never_speaks(tmp_path):
     Image.new("1", (16_000, 12_000), 1).save(path)
     assert count_pages(path, MediaType.PNG, max_pages=1, max_pixels=250_000_000) == 1
     assert page_of(path, MediaType.PNG, max_page_pixels=1_000_000).image.getextrema() == (255, 255)
+
+
+def _emptied(path, tags, pieces):
+    """The numbers at ``pieces`` of a TIFF's entries ``tags`` (of more than four bytes each) set to 0."""
+    stored = bytearray(path.read_bytes())
+    directory = int.from_bytes(stored[4:8], "little")
+    for entry in range(int.from_bytes(stored[directory : directory + 2], "little")):
+        at = directory + 2 + 12 * entry
+        tag, kind = (int.from_bytes(stored[place : place + 2], "little") for place in (at, at + 2))
+        if tag in tags:
+            size = {3: 2, 4: 4}[kind]
+            values = int.from_bytes(stored[at + 8 : at + 12], "little")
+            for piece in pieces:
+                stored[values + piece * size : values + (piece + 1) * size] = bytes(size)
+    path.write_bytes(stored)
+
+
+@pytest.mark.parametrize("compression", ["raw", "group4"])
+@pytest.mark.parametrize("tags", [(273,), (273, 279), (279,)])
+def test_a_tiff_without_one_of_its_strips_is_refused(tmp_path, compression, tags):
+    path = tmp_path / "a.tif"
+    mode = "1" if compression == "group4" else "L"
+    textured().convert(mode).save(path, compression=compression, tiffinfo={278: 20}, strip_size=20 * 160)
+    assert page_of(path, MediaType.TIFF).image.size == (160, 200)
+    _emptied(path, tags, [4])
+    with pytest.raises(PageNotRendered, match="incomplete"):
+        page_of(path, MediaType.TIFF)
+
+
+def test_a_tiff_that_counts_no_bytes_at_all_lacks_nothing(tmp_path):
+    path = tmp_path / "a.tif"
+    textured().convert("L").save(path, compression="raw", tiffinfo={278: 20}, strip_size=20 * 160)
+    whole = page_of(path, MediaType.TIFF).image
+    _emptied(path, (279,), range(10))
+    assert page_of(path, MediaType.TIFF).image == whole

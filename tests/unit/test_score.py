@@ -60,7 +60,11 @@ def test_clean_print_has_every_signal_and_no_reason() -> None:
     page = blank_page()
     scored = score(page, reading(write_lines(page, 25)))
 
-    assert set(measured(scored)) == {"ink_share", *SignalName} - {SignalName.BLANK, SignalName.FORCED_VLM}
+    assert set(measured(scored)) == {"ink_share", *SignalName} - {
+        SignalName.BLANK,
+        SignalName.FORCED_VLM,
+        SignalName.PAGE_IMAGE_DAMAGED,
+    }
     assert measured(scored)["unsure_character_share"] == 0
     assert escalates(scored) == []
     assert scored.regions == ()

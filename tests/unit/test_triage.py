@@ -52,6 +52,7 @@ def test_a_clean_page_is_accepted_with_the_policy_named() -> None:
         ("table_aligned_rows", 7.0, 6.0),
         ("table_layout_confidence", 0.75, 0.749),
         ("stamp_strength", 0.80, 0.799),
+        ("page_image_damaged", 1.0, 0.0),
         ("confidence_p10", 0.19, 0.20),
     ],
 )

@@ -9,6 +9,7 @@ import pypdfium2
 from PIL import Image
 
 from models.errors import PageNotRendered
+from pipeline.engines.pdfium.damage import scan_damage
 from pipeline.engines.pdfium.inspect import facts_of, shapes_of
 from pipeline.engines.pdfium.opening import PDFIUM_LOCK, opened_document
 from pipeline.engines.pdfium.text import read_text_layer
@@ -51,3 +52,12 @@ class PdfiumEngine:
                 ) from error
             image: Image.Image = bitmap.to_pil()
             return image.convert("RGB")
+
+    def scan_damage(
+        self, path: Path, page_number: int, *, password: str | None, is_suspect: bool
+    ) -> bool | None:
+        with opened_document(path, password) as document, PDFIUM_LOCK:
+            try:
+                return scan_damage(document[page_number - 1], is_suspect=is_suspect)
+            except pypdfium2.PdfiumError:
+                return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import pypdfium2
+
 from models.geometry import Box
 
 
@@ -44,6 +46,12 @@ class Affine:
 
 
 IDENTITY = Affine(1, 0, 0, 1, 0, 0)
+
+
+def page_frame(page: pypdfium2.PdfPage) -> Affine:
+    """User space of an open page to points of the page as displayed."""
+    left, bottom, right, top = page.get_bbox()
+    return displayed_frame(left, bottom, right, top, page.get_rotation())
 
 
 def displayed_frame(left: float, bottom: float, right: float, top: float, rotate_deg: int) -> Affine:

@@ -21,8 +21,11 @@ COVERING_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class PaintedImage:
+    """``page_object`` is pdfium's and lives as long as the page is open."""
+
     box: Box
     order: int
+    page_object: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +99,4 @@ class _Walk:
             min(box.bottom, page.bottom),
         )
         if clipped.width > 0 and clipped.height > 0:
-            self.images.append(PaintedImage(clipped, self.seen))
+            self.images.append(PaintedImage(clipped, self.seen, page_object))

@@ -20,7 +20,7 @@ import pypdfium2.raw as pdfium_c
 
 from models.errors import PageFailed
 from models.geometry import Box
-from pipeline.engines.pdfium.frame import Affine, displayed_frame
+from pipeline.engines.pdfium.frame import Affine, page_frame
 from pipeline.engines.pdfium.marks import FieldMark, field_marks
 from pipeline.engines.pdfium.paint import Painting, address, painting_of
 from pipeline.ports import Glyph, TextLayer
@@ -72,12 +72,7 @@ def _marks_of(pdf: pypdfium2.PdfDocument, page_number: int) -> tuple[FieldMark, 
     if pdf.formenv is None:
         return ()
     with _opened(pdf, page_number) as page:
-        return field_marks(page, pdf.formenv, _frame(page))
-
-
-def _frame(page: pypdfium2.PdfPage) -> Affine:
-    left, bottom, right, top = page.get_bbox()
-    return displayed_frame(left, bottom, right, top, page.get_rotation())
+        return field_marks(page, pdf.formenv, page_frame(page))
 
 
 @contextmanager
@@ -93,7 +88,7 @@ def _text_page(page: pypdfium2.PdfPage) -> Iterator[Any]:
 
 def _layer(page: pypdfium2.PdfPage, page_number: int, marks: tuple[FieldMark, ...]) -> TextLayer:
     width_pt, height_pt = page.get_size()
-    frame = _frame(page)
+    frame = page_frame(page)
     painting = painting_of(page, frame, width_pt, height_pt)
     with _text_page(page) as text_page:
         reader = _GlyphReader(text_page, frame, painting, Box(0, 0, width_pt, height_pt))
