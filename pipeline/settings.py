@@ -30,6 +30,16 @@ LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-
 """A code of Tesseract's: ``eng``, ``chi_sim``, ``script/Latin``."""
 
 
+THREE_LETTERS = (
+    "Tesseract's codes have three letters, such as eng or deu; `tesseract --list-langs` lists them"
+)
+
+
+def is_two_letter_code(language: str) -> bool:
+    """As the web has them, ``en``; neither Tesseract nor Debian has a language of such a name."""
+    return len(language) == 2
+
+
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 """At most a week: timers overflow somewhere above."""
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from models.errors import EngineUnavailable
 from models.page import Region
-from pipeline.settings import AUTO_LANGUAGE, Settings
+from pipeline.settings import AUTO_LANGUAGE, THREE_LETTERS, Settings, is_two_letter_code
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
@@ -82,12 +82,21 @@ def _ocr_engine(settings: Settings) -> OcrEngine:
     from pipeline.engines.tesseract import TesseractEngine
 
     engine = TesseractEngine(timeout_s=settings.read.ocr_timeout_s)
-    # An image too small to hold text is not read, but a language that is missing is named now and not in the
-    # middle of the night.
-    engine.read(
-        Image.new("L", (1, 1), 255), dpi=settings.rasterise.dpi, languages=settings.read.first_languages
-    )
+    _require_languages(engine, settings)
     return engine
+
+
+def _require_languages(engine: OcrEngine, settings: Settings) -> None:
+    """An image too small to hold text is not read, but a language that is missing is named now and not in the
+    middle of the night."""
+    languages = settings.read.first_languages
+    try:
+        engine.read(Image.new("L", (1, 1), 255), dpi=settings.rasterise.dpi, languages=languages)
+    except EngineUnavailable as error:
+        short = [language for language in languages if is_two_letter_code(language)]
+        if short:
+            raise EngineUnavailable(f"no language {', '.join(short)}: {THREE_LETTERS}") from error
+        raise
 
 
 def _other_latin(ocr: OcrEngine, settings: Settings) -> OtherLatin | None:

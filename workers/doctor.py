@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pipeline.settings import Settings
+from pipeline.settings import THREE_LETTERS, Settings, is_two_letter_code
 
 PROBE_TIMEOUT_S = 30.0
 """For starting a program or an interpreter to ask for its version; a cold disk takes a few seconds."""
@@ -94,7 +94,7 @@ def packages_to_install(checks: Sequence[Check]) -> tuple[str, ...]:
 
 def check_tesseract(languages: Sequence[str]) -> Iterator[Check]:
     """The program, and the languages of the settings."""
-    packages = ("tesseract-ocr", *(language_package(language) for language in languages))
+    packages = ("tesseract-ocr", *(package for language in languages for package in _packages(language)))
     program = check_program("tesseract", "tesseract", "--version", packages=packages)
     yield program
     if program.state is not CheckState.OK:
@@ -105,14 +105,20 @@ def check_tesseract(languages: Sequence[str]) -> Iterator[Check]:
         if language in installed:
             yield Check(name=name, state=CheckState.OK, found="installed")
         else:
-            package = language_package(language)
+            packages = _packages(language)
             yield Check(
                 name=name,
                 state=CheckState.MISSING,
                 found=f"installed are {', '.join(sorted(installed)) or 'none'}",
-                advice=f"install {package}, or choose another language with --lang",
-                packages=(package,),
+                advice=f"install {packages[0]}, or choose another language with --lang"
+                if packages
+                else THREE_LETTERS,
+                packages=packages,
             )
+
+
+def _packages(language: str) -> tuple[str, ...]:
+    return () if is_two_letter_code(language) else (language_package(language),)
 
 
 def language_package(language: str) -> str:

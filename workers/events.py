@@ -29,6 +29,13 @@ class IngestRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesFound:
+    """The first event: so many sources will be heard of, each as a document found or rejected."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRenamed:
     """The ``wanted`` name was taken or cannot be written; the document goes by ``source`` from here on."""
 
@@ -39,7 +46,8 @@ class SourceRenamed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFound:
     """Intake took the document. ``same_bytes_as`` names the source whose pages it shares: their events
-    carry that name, so a progress bar's total is the sum of ``page_count`` where it is None."""
+    carry that name, so a progress bar's total is the sum of ``page_count`` where it is None, once every
+    source has been heard of."""
 
     source: str
     document_id: str
@@ -100,7 +108,8 @@ class DocumentFinished:
 
 
 Event = (
-    SourceRenamed
+    SourcesFound
+    | SourceRenamed
     | DocumentFound
     | DocumentRejectedEvent
     | PageFinished

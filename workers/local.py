@@ -17,7 +17,7 @@ from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from workers.bootstrap import build_engines
 from workers.events import Event, IngestReport, IngestRequest, PageFinished
-from workers.logs import set_up_logs
+from workers.logs import log_event, set_up_logs
 from workers.messages import EngineBuilder, WorkerSetup
 from workers.owner import is_alive
 from workers.pool import WorkerPool
@@ -123,13 +123,14 @@ def usable_cpus() -> int:
 
 @dataclass(slots=True)
 class _Counter:
-    """Passes events on and counts the pages in them."""
+    """Logs events, passes them on and counts the pages in them."""
 
     on_event: Callable[[Event], None]
     pages_read: int = field(default=0, init=False)
     pages_from_earlier_run: int = field(default=0, init=False)
 
     def __call__(self, event: Event) -> None:
+        log_event(event)
         if isinstance(event, PageFinished):
             self.pages_from_earlier_run += event.from_earlier_run
             self.pages_read += not event.from_earlier_run

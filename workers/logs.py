@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+import re
 import sys
 
 import structlog
+
+from workers.events import Event
+
+log = structlog.get_logger()
 
 
 def set_up_logs(level: str) -> None:
@@ -20,3 +26,14 @@ def set_up_logs(level: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def log_event(event: Event) -> None:
+    """What happens in a run, one line each, at the level ``info``."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__.removesuffix("Event")).lower()
+    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    log.info(name, **{field: _plain(value) for field, value in fields.items()})
+
+
+def _plain(value: object) -> object:
+    return [str(path) for path in value] if isinstance(value, tuple) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import structlog
@@ -13,7 +13,14 @@ from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnr
 from pipeline.fingerprint import reading_fingerprint
 from pipeline.settings import Settings
 from pipeline.store import Store
-from workers.events import DocumentFinished, DocumentFound, DocumentRejectedEvent, Event, SourceRenamed
+from workers.events import (
+    DocumentFinished,
+    DocumentFound,
+    DocumentRejectedEvent,
+    Event,
+    SourceRenamed,
+    SourcesFound,
+)
 from workers.messages import (
     Hello,
     Identified,
@@ -98,7 +105,8 @@ class IngestRun:
         """By reading, the source whose name its events bear."""
         return {reading.reading_id: reading.first.name for reading in self._desk.readings}
 
-    def run(self, sources: Iterable[Source]) -> None:
+    def run(self, sources: Sequence[Source]) -> None:
+        self._emit(SourcesFound(count=len(sources)))
         for source in sources:
             self._admit(source)
         while self._unsettled:

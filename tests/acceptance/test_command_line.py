@@ -307,6 +307,19 @@ def test_doctor_names_the_package_of_a_language(tmp_path: Path) -> None:
     assert json.loads(answer.stdout)["packages"] == ["tesseract-ocr-xyz-old"]
 
 
+def test_a_language_in_two_letters_is_told_to_have_three(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"")
+    doctor = run_doctriage("doctor", "--json", home=tmp_path / "home", DOCTRIAGE_READ__LANGUAGES="en")
+    arguments = ("ingest", tmp_path / "a.png", "--out", tmp_path / "out", "--lang", "en+de")
+    ingest = run_doctriage(*arguments, home=tmp_path / "home")
+    assert json.loads(doctor.stdout)["packages"] == []
+    assert (doctor.returncode, ingest.returncode) == (1, 2)
+    for said in (doctor.stdout, ingest.stderr):
+        assert "three letters, such as eng" in said
+    assert "tesseract-ocr-en" not in ingest.stderr
+    assert "en, de" in ingest.stderr
+
+
 def test_doctor_finds_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     answer = run_doctriage("doctor", "--json", home=tmp_path / "state" / "deeper")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,20 @@ def test_importing_the_command_line_loads_no_engine() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_every_file_that_is_no_module_is_in_the_wheel() -> None:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = configured["tool"]["setuptools"]["package-data"]
+    shipped = {
+        path for package, globs in patterns.items() for glob in globs for path in (ROOT / package).glob(glob)
+    }
+    others = {
+        path
+        for package in ("models", "pipeline", "workers")
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    assert {path.name for path in others} >= {"pdftoppm", "script.py.mako", "output-v1.schema.json"}
+    assert others <= shipped
+    assert all(os.access(path, os.X_OK) for path in (ROOT / "pipeline" / "bounded_poppler").iterdir())

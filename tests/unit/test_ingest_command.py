@@ -177,6 +177,15 @@ def test_an_empty_folder_says_so(ingest: Callable[..., tuple[Result, AnsweringEx
     assert result.stdout == ""
 
 
+def test_tables_that_go_to_no_terminal_fit_a_narrow_reader(
+    ingest: Callable[..., tuple[Result, AnsweringExecutor]],
+) -> None:
+    long = FailureReport(source="folder/" * 20 + "b.pdf", code="empty_file", message="empty; " * 60)
+    result, _ = ingest(report=ingest_report(document_report("name " * 50), failures=(long,)))
+    tables, _, _ = result.stdout.partition("read in")
+    assert max(len(line) for line in tables.splitlines()) <= 120
+
+
 def test_a_stopped_run_says_how_to_go_on(ingest: Callable[..., tuple[Result, AnsweringExecutor]]) -> None:
     result, _ = ingest(report=ingest_report(document_report(is_written=False), is_interrupted=True))
     assert "the same command goes on" in result.stderr

@@ -21,6 +21,7 @@ from workers.events import (
     PageGivenUp,
     PageRetried,
     SourceRenamed,
+    SourcesFound,
 )
 
 
@@ -91,20 +92,33 @@ def test_a_long_run_without_a_terminal_prints_tens_of_lines() -> None:
     assert lines[-1] == "30000/30000 pages, 60.0 pages/min (ocr 30000)"
 
 
-def test_failures_are_named_at_once_and_safely() -> None:
+def test_the_total_is_told_when_every_document_has_been_opened() -> None:
+    tally = Tally()
+    events: list[Event] = [
+        SourcesFound(count=3),
+        found("a.pdf", 1),
+        finished(from_earlier_run=True),
+        DocumentRejectedEvent(source="b.pdf", code="empty_file", message="b.pdf: empty"),
+    ]
+    for event in events:
+        tally.add(event)
+    assert tally.in_words() == "1/? pages, 2/3 documents opened, 1 not read (ocr 1)"
+    tally.add(found("c.pdf", 4))
+    assert tally.in_words() == "1/5 pages, 1 not read (ocr 1)"
+
+
+def test_failed_pages_are_named_at_once_and_safely_and_documents_in_the_table_alone() -> None:
     console, written = plain_console()
     with PlainProgress(console) as progress:
+        progress.on_event(DocumentRejectedEvent(source="y.pdf", code="empty_file", message="y.pdf: empty"))
         progress.on_event(
-            DocumentRejectedEvent(source="x\x1b[31m.pdf", code="empty_file", message="x\x1b[31m.pdf: empty")
+            PageGivenUp(source="z\x1b[31m.pdf", page_number=2, code="page_timed_out", message="[b]slow")
         )
-        progress.on_event(DocumentRejectedEvent(source="[b]y", code="empty_file", message="holds no bytes"))
-        progress.on_event(PageGivenUp(source="z.pdf", page_number=2, code="page_timed_out", message="slow"))
         progress.on_event(SourceRenamed(source="a (2).pdf", wanted="a.pdf"))
     assert written.getvalue().splitlines() == [
-        "rejected: x\\x1b[31m.pdf: empty",
-        "rejected: [b]y: holds no bytes",
-        "failed: z.pdf, page 2: slow",
+        "failed: z\\x1b[31m.pdf, page 2: [b]slow",
         "renamed: a.pdf is written as a (2).pdf",
+        "1/0 pages, 1 not read",
     ]
 
 
@@ -112,7 +126,9 @@ def test_a_thousand_failures_do_not_flood_the_screen() -> None:
     console, written = plain_console()
     with PlainProgress(console) as progress:
         for number in range(1_000):
-            progress.on_event(DocumentRejectedEvent(source=f"{number}", code="empty_file", message="empty"))
+            progress.on_event(
+                PageGivenUp(source="a.pdf", page_number=number, code="page_timed_out", message="slow")
+            )
     lines = written.getvalue().splitlines()
     assert len(lines) == NOTICES_SHOWN + 1
     assert "counted" in lines[-1]
@@ -136,6 +152,19 @@ def test_the_bar_shows_pages_speed_and_routes() -> None:
     assert "2/4 pages" in shown
     assert "pages/min" in shown
     assert "ocr degraded 1, blank 1" in shown
+
+
+def test_the_bar_has_no_end_before_every_document_has_been_opened() -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=80, _environ={"TERM": "xterm"})
+    with LiveProgress(console) as progress:
+        progress.on_event(SourcesFound(count=2))
+        progress.on_event(found("a.pdf", 1))
+        progress.on_event(finished(from_earlier_run=True))
+        assert progress._progress.tasks[0].total is None
+        progress.on_event(found("b.pdf", 3))
+        assert progress._progress.tasks[0].total == 4
+    assert "1/4 pages" in written.getvalue()
 
 
 def test_the_tables_tell_routes_seconds_reasons_and_the_saving() -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
 from rich.text import Text
 
 from models.page import Route
@@ -22,6 +22,7 @@ from workers.events import (
     PageFinished,
     PageGivenUp,
     SourceRenamed,
+    SourcesFound,
 )
 
 ROUTE_NAMES = {
@@ -33,7 +34,7 @@ ROUTE_NAMES = {
 }
 
 NOTICES_SHOWN = 20
-"""Failures named while working; the rest are counted, and all of them are in ``failures.jsonl``."""
+"""Pages that failed named while working; the rest are counted, and all of them are in ``pages.jsonl``."""
 
 
 @dataclass(slots=True)
@@ -42,6 +43,9 @@ class Tally:
 
     clock: Callable[[], float] = time.monotonic
     started_s: float = field(init=False)
+    sources_total: int = 0
+    sources_heard_of: set[str] = field(default_factory=set)
+    sources_rejected: int = 0
     pages_total: int = 0
     pages_read: int = 0
     pages_from_earlier_run: int = 0
@@ -52,7 +56,13 @@ class Tally:
         self.started_s = self.clock()
 
     def add(self, event: Event) -> None:
+        if isinstance(event, DocumentFound | DocumentRejectedEvent):
+            self.sources_heard_of.add(event.source)
         match event:
+            case SourcesFound(count=count):
+                self.sources_total = count
+            case DocumentRejectedEvent():
+                self.sources_rejected += 1
             case DocumentFound(page_count=page_count, same_bytes_as=None):
                 self.pages_total += page_count
             case PageFinished(route=route, from_earlier_run=from_earlier_run):
@@ -63,6 +73,11 @@ class Tally:
                 self.pages_given_up += 1
             case _:
                 pass
+
+    @property
+    def is_total_known(self) -> bool:
+        """Until every document has been opened the total grows, and a share of it would mislead."""
+        return len(self.sources_heard_of) >= self.sources_total
 
     @property
     def pages_done(self) -> int:
@@ -82,10 +97,21 @@ class Tally:
         counts["failed"] = self.pages_given_up
         return ", ".join(f"{name} {pages}" for name, pages in counts.items() if pages)
 
+    def pages_in_words(self) -> str:
+        if self.is_total_known:
+            return f"{self.pages_done}/{self.pages_total} pages"
+        return (
+            f"{self.pages_done}/? pages, {len(self.sources_heard_of)}/{self.sources_total} documents opened"
+        )
+
+    def rate_in_words(self) -> str:
+        return "" if self.pages_per_minute is None else f"{self.pages_per_minute:.1f} pages/min"
+
     def in_words(self) -> str:
-        rate = "" if self.pages_per_minute is None else f", {self.pages_per_minute:.1f} pages/min"
+        rate = "" if self.pages_per_minute is None else f", {self.rate_in_words()}"
+        rejected = f", {self.sources_rejected} not read" if self.sources_rejected else ""
         routes = f" ({self.routes_in_words()})" if self.routes else ""
-        return f"{self.pages_done}/{self.pages_total} pages{rate}{routes}"
+        return f"{self.pages_in_words()}{rate}{rejected}{routes}"
 
 
 class ProgressDisplay(Protocol):
@@ -105,7 +131,7 @@ def progress_display(console: Console) -> ProgressDisplay:
 
 
 class Notices:
-    """Prints what went wrong, as it happens, up to ``NOTICES_SHOWN`` lines."""
+    """Prints what went wrong with a page, as it happens, up to ``NOTICES_SHOWN`` lines."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -123,22 +149,14 @@ class Notices:
 
 
 def notice_of(event: Event) -> str | None:
-    """The line for an event that a reader must know of at once."""
+    """The line for an event that no table at the end tells."""
     match event:
-        case DocumentRejectedEvent(source=source, message=message):
-            return f"rejected: {_with_source(source, message)}"
         case PageGivenUp(source=source, page_number=page_number, message=message):
             return f"failed: {printable(source)}, page {page_number}: {printable(message)}"
         case SourceRenamed(source=source, wanted=wanted):
             return f"renamed: {printable(wanted)} is written as {printable(source)}"
         case _:
             return None
-
-
-def _with_source(source: str, message: str) -> str:
-    """Most messages begin with the name of the file; it is said once."""
-    source, message = printable(source), printable(message)
-    return message if message.startswith(source) else f"{source}: {message}"
 
 
 class PlainProgress:
@@ -158,7 +176,7 @@ class PlainProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._tally.pages_total:
+        if self._tally.pages_total or self._tally.sources_rejected:
             self._print_line()
 
     def on_event(self, event: Event) -> None:
@@ -179,7 +197,7 @@ class LiveProgress:
         self._tally = Tally()
         self._notices = Notices(console)
         self._progress = _PagesProgress(self._tally, console)
-        self._task = self._progress.add_task("", total=0)
+        self._task = self._progress.add_task("", total=None)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -193,7 +211,8 @@ class LiveProgress:
     def on_event(self, event: Event) -> None:
         self._tally.add(event)
         self._notices.show(event)
-        self._progress.update(self._task, completed=self._tally.pages_done, total=self._tally.pages_total)
+        total = self._tally.pages_total if self._tally.is_total_known else None
+        self._progress.update(self._task, completed=self._tally.pages_done, total=total)
 
 
 class _PagesProgress(Progress):
@@ -201,8 +220,8 @@ class _PagesProgress(Progress):
         self._tally = tally
         super().__init__(
             BarColumn(bar_width=None),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} pages", markup=False),
-            _RateColumn(tally),
+            _TallyColumn(tally.pages_in_words),
+            _TallyColumn(tally.rate_in_words),
             TimeRemainingColumn(compact=True),
             console=console,
             expand=True,
@@ -215,11 +234,10 @@ class _PagesProgress(Progress):
             yield Text(self._tally.routes_in_words(), style="cyan", overflow="ellipsis", no_wrap=True)
 
 
-class _RateColumn(ProgressColumn):
-    def __init__(self, tally: Tally) -> None:
+class _TallyColumn(ProgressColumn):
+    def __init__(self, words: Callable[[], str]) -> None:
         super().__init__()
-        self._tally = tally
+        self._words = words
 
     def render(self, task: Task) -> Text:
-        rate = self._tally.pages_per_minute
-        return Text("" if rate is None else f"{rate:.1f} pages/min", style="cyan", no_wrap=True)
+        return Text(self._words(), style="cyan", no_wrap=True)

@@ -7,8 +7,8 @@ import sys
 
 from rich.console import Console
 
-PIPED_WIDTH = 1_000
-"""Columns for output that is not a terminal: wide enough that no name is folded, so lines can be searched."""
+PIPED_WIDTH = 120
+"""Columns of tables that do not go to a terminal; what reads them may be as narrow as a mail or a log viewer."""
 
 
 class PipeConsole(Console):
