@@ -104,11 +104,14 @@ class TriageReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriageDecision:
-    """``escalate``: the page needs the VLM. ``reasons`` lists every signal that crossed, also when overridden."""
+    """``escalate``: the page needs the VLM. ``reasons`` lists what speaks for that, also when overridden.
+    ``probability`` of that need by the policy, 0 to 1; None for a page that was not judged, such as a blank
+    one."""
 
     escalate: bool
     reasons: tuple[TriageReason, ...]
     policy_version: str
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.settings import Settings
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 """Raised whenever a change in this program makes the same page read differently."""
 
 WITHOUT_EFFECT: frozenset[str] = frozenset(
@@ -25,17 +25,21 @@ WITHOUT_EFFECT: frozenset[str] = frozenset(
         "rasterise.pages_per_call",
         "rasterise.timeout_s",
         "read.ocr_timeout_s",
+        "triage.policy_file",
     }
 )
-"""Settings that decide whether or how fast a page is read, never what is read. All others are in the
+"""Settings that decide whether or how fast a page is read, never what is read; and the policy file's name, as its
+content counts. All others are in the
 fingerprint, so a setting that is new and forgotten here costs a second reading, not a wrong result."""
 
 
-def reading_fingerprint(settings: Settings, engine_versions: Mapping[str, str]) -> str:
-    """A SHA-256 in hex over the settings with effect, the versions of the engines and ``RESULT_VERSION``."""
+def reading_fingerprint(settings: Settings, engine_versions: Mapping[str, str], policy_digest: str) -> str:
+    """A SHA-256 in hex over the settings with effect, the versions of the engines, what the policy decides by and
+    ``RESULT_VERSION``."""
     what_counts = {
         "result_version": RESULT_VERSION,
         "engines": dict(engine_versions),
+        "policy": policy_digest,
         "settings": settings_with_effect(settings),
     }
     return hashlib.sha256(json.dumps(what_counts, sort_keys=True).encode()).hexdigest()

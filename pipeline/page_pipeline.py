@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
 from models.document import Document, MediaType
 from models.errors import PageFailed
-from models.page import PageResult
+from models.page import PageResult, PageScore, TriageDecision
 from pipeline.assemble import assemble_page
+from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
 from pipeline.rasterise import rasterise_pages
 from pipeline.read import Readers, read_page
 from pipeline.score import score_page
 from pipeline.settings import Settings
-from pipeline.triage import triage_page
+from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.visual_tokens import page_tokens
 
 log = structlog.get_logger()
@@ -40,6 +41,7 @@ def read_pages(
     page_numbers: Sequence[int],
     engines: Engines,
     settings: Settings,
+    policy: Policy,
     password: str | None,
 ) -> Iterator[tuple[int, PageResult | PageFailed]]:
     """Every page asked for, in order, as soon as it is there: its result, or the failure that is its own.
@@ -59,7 +61,8 @@ def read_pages(
             yield page_number, raster
         else:
             layer = _text_layer(path, document, page_number, engines.pdf, password)
-            yield page_number, _result_or_failure(raster, layer, engines, settings, started_s)
+            judge = _Judge(settings, policy, document.document_id)
+            yield page_number, _result_or_failure(raster, layer, engines, judge, started_s)
         started_s = time.monotonic()
 
 
@@ -76,21 +79,43 @@ def _text_layer(
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What decides over a page of one document."""
+
+    settings: Settings
+    policy: Policy
+    document_id: str
+
+    def decide(self, score: PageScore, page_number: int) -> TriageDecision:
+        triage = self.settings.triage
+        draw = audit_draw(self.document_id, page_number)
+        return triage_page(
+            score,
+            policy=self.policy,
+            least_probability=self.policy.thresholds.of(triage.profile),
+            route=self.settings.route,
+            audit=Audit(draw=draw, share=triage.audit_share),
+        )
+
+
 def _result_or_failure(
-    raster: PageRaster, layer: TextLayer | None, engines: Engines, settings: Settings, started_s: float
+    raster: PageRaster, layer: TextLayer | None, engines: Engines, judge: _Judge, started_s: float
 ) -> PageResult | PageFailed:
     try:
-        return _read_one(raster, layer, engines, settings, started_s)
+        return _read_one(raster, layer, engines, judge, started_s)
     except PageFailed as failure:
         return failure
 
 
 def _read_one(
-    raster: PageRaster, layer: TextLayer | None, engines: Engines, settings: Settings, started_s: float
+    raster: PageRaster, layer: TextLayer | None, engines: Engines, judge: _Judge, started_s: float
 ) -> PageResult:
+    settings = judge.settings
     reading, upright = read_page(raster, layer, readers=engines.readers, settings=settings.read)
     score = score_page(upright, reading, layout=engines.layout)
-    decision = triage_page(score, thresholds=settings.triage, route=settings.route)
+    decision = judge.decide(score, raster.page_number)
+    score = replace(score, signals=(*score.signals, *probability_signal(decision)))
     return assemble_page(
         raster.page_number,
         upright,

@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import os
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -44,7 +45,7 @@ Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 """At most a week: timers overflow somewhere above."""
 
 AUTO_LANGUAGE = "auto"
-"""English first; what turns out to be another language of Latin script is read again as such."""
+"""English first; what turns out to be in another language or script is read again as such."""
 
 
 class Section(BaseModel):
@@ -99,40 +100,21 @@ class ReadSettings(Section):
         return tuple(value.replace(",", "+").split("+")) if isinstance(value, str) else value
 
 
-class TriageThresholds(Section):
-    """Where a signal says that seeing the page would change the answer. None switches a signal off.
+class Profile(StrEnum):
+    """How readily pages go to the model: each profile is a probability in the policy file."""
 
-    A signal ``…_least`` escalates from that value up, ``…_below`` under it. The values come from 200 real
-    pages; those for unsure characters and uncovered lines were cross-validated by source, and the result hardly
-    moves when they do by a tenth.
-    ``policy_version`` names this set of signals and values in every decision: change it with them.
+    THRIFTY = "thrifty"
+    BALANCED = "balanced"
+    THOROUGH = "thorough"
 
-    * ``unsure_character_share_least``: characters read with a confidence under 0.8. Clean print 0 to 0.2 (the
-      higher end in a language that Tesseract was not told of), handwriting and fax noise from 0.3.
-    * ``confidence_p10_below``: a tenth of the characters are all but guessed, though the rest may be clean.
-    * ``odd_word_share_least``: words that no language has, whatever their confidence.
-    * ``uncovered_line_share_least``: text-like ink in lines that no word accounts for; clean pages 0 to 0.05.
-    * ``uncovered_ink_share_least``: the same without the lines; maps and plots reach 0.35, handwriting 0.6
-      to 1.
-    * ``handwriting_likeness_least``: badly read ink whose strokes are not type's.
-    * ``table_…``: ruled cells with words, rows aligned in three columns or more, the layout network's
-      confidence (receipts reach 6 rows, and 0.73).
-    * ``stamp_strength_least``: the share of a ring or frame that carries ink; other shapes reach 0.75.
-    * ``page_image_damaged_least``: 1 where the image of a scanned page is incomplete; not measured elsewhere.
-    """
 
-    policy_version: str = "2026-11-first-cut"
-    unsure_character_share_least: float | None = 0.30
-    confidence_p10_below: float | None = 0.20
-    odd_word_share_least: float | None = 0.20
-    uncovered_line_share_least: float | None = 0.08
-    uncovered_ink_share_least: float | None = 0.40
-    handwriting_likeness_least: float | None = 0.45
-    table_ruled_cells_least: float | None = 6
-    table_aligned_rows_least: float | None = 7
-    table_layout_confidence_least: float | None = 0.75
-    stamp_strength_least: float | None = 0.80
-    page_image_damaged_least: float | None = 1
+class TriageSettings(Section):
+    """``policy_file``: a policy of your own, None for the one that is shipped. ``audit_share`` of the pages that
+    triage accepts is escalated all the same, to see what it misses."""
+
+    profile: Profile = Profile.BALANCED
+    policy_file: Path | None = None
+    audit_share: float = Field(default=0.0, ge=0, le=1)
 
 
 class VisualTokenSettings(Section):
@@ -181,7 +163,7 @@ class Settings(BaseSettings):
     intake: IntakeSettings = IntakeSettings()
     rasterise: RasteriseSettings = RasteriseSettings()
     read: ReadSettings = ReadSettings()
-    triage: TriageThresholds = TriageThresholds()
+    triage: TriageSettings = TriageSettings()
     visual_tokens: VisualTokenSettings = VisualTokenSettings()
     executor: ExecutorSettings = ExecutorSettings()
 

@@ -22,6 +22,10 @@ ROUTES_IN_WORDS = {
 }
 
 
+BY_ORDER = (SignalName.FORCED_VLM, SignalName.FORCED_OCR, SignalName.AUDIT)
+"""Reasons that are no measure of the page."""
+
+
 class ReasonJson(TypedDict):
     signal: str
     measured: float
@@ -90,11 +94,20 @@ def explanation(explained: ExplainedPage) -> Iterator[str]:
 def reason_in_words(reason: ReasonJson) -> str:
     """Like ``share of characters …: 0.31 is above the limit of 0.15 (unsure_character_share)``."""
     words = signal_in_words(reason["signal"])
-    if reason["signal"] == SignalName.FORCED_VLM:
+    if reason["signal"] in BY_ORDER:
         return words
     measured, threshold = reason["measured"], reason["threshold"]
     side = "is below" if measured < threshold else "is above" if measured > threshold else "reaches"
     return f"{words}: {_number(measured)} {side} the limit of {_number(threshold)} ({reason['signal']})"
+
+
+def contribution_in_words(reason: ReasonJson) -> str:
+    """A signal that raised the probability has no limit of its own, but a value at which it would not have."""
+    words, side = signal_in_words(reason["signal"]), "below"
+    if reason["measured"] >= reason["threshold"]:
+        side = "above"
+    measured, neutral = _number(reason["measured"]), _number(reason["threshold"])
+    return f"raised by {words}: {measured}, {side} the neutral {neutral} ({reason['signal']})"
 
 
 def measured_signals(page: PageJson) -> Iterator[str]:
@@ -133,13 +146,16 @@ def as_page_json(page: Mapping[str, object]) -> PageJson:
 def _reasons_in_words(triage: TriageJson) -> Iterator[str]:
     policy = f"policy {triage['policy_version']}"
     if not triage["reasons"]:
-        yield f"no reason to send it to the model: no signal crossed its threshold ({policy})"
+        yield f"no reason to send it to the model: neither a rule nor the probability ({policy})"
         return
     if triage["escalate"]:
         yield f"why it needs the model ({policy}):"
     else:
-        yield f"signals that crossed, though the page was not sent ({policy}):"
-    yield from (f"  - {reason_in_words(reason)}" for reason in triage["reasons"])
+        yield f"reasons for the model, though the page was not sent ({policy}):"
+    is_part = False
+    for reason in triage["reasons"]:
+        yield f"    - {contribution_in_words(reason)}" if is_part else f"  - {reason_in_words(reason)}"
+        is_part = is_part or reason["signal"] == SignalName.NEEDS_VLM_PROBABILITY
 
 
 def _route_in_words(page: PageJson) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from models.document import Document, MediaType
 from models.errors import PageNotFound, SettingsError, SourceUnreadable
 from pipeline.blobs import BlobStore, sha256_of
+from pipeline.policy import Policy, load_policy
 from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
@@ -44,13 +45,14 @@ def ingest(
 
     A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
     caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
-    Raises ``OutputNotWritable`` and ``SettingsError`` (a path that is the state folder) before anything is
-    read, ``EngineUnavailable`` for a missing engine or language, ``StoreUnavailable`` when the state folder
-    cannot be used.
+    Raises ``OutputNotWritable`` and ``SettingsError`` (a policy file that is none, a path that is the state
+    folder) before anything is read, ``EngineUnavailable`` for a missing engine or language,
+    ``StoreUnavailable`` when the state folder cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
     started_s = time.monotonic()
     set_up_logs(settings.log_level)
+    policy = load_policy(settings.triage.policy_file)
     home = settings.home.absolute()
     settings = settings.model_copy(update={"home": home})
     request = replace(request, out_dir=request.out_dir.absolute())
@@ -61,9 +63,8 @@ def ingest(
         BlobStore(home).remove_abandoned()
         store.pages.reclaim_leases(is_alive)
         try:
-            return _Ingest(request, settings, store, _Counter(on_event), started_s).run(
-                sources, engine_builder
-            )
+            counter = _Counter(on_event)
+            return _Ingest(request, settings, policy, store, counter, started_s).run(sources, engine_builder)
         finally:
             remove_abandoned_scratch(home)
 
@@ -141,6 +142,7 @@ class _Counter:
 class _Ingest:
     request: IngestRequest
     settings: Settings
+    policy: Policy
     store: Store
     counter: _Counter
     started_s: float
@@ -148,6 +150,7 @@ class _Ingest:
     def run(self, sources: Sequence[Source], engine_builder: EngineBuilder) -> IngestReport:
         setup = WorkerSetup(
             settings=self.settings,
+            policy=self.policy,
             out_dir=self.request.out_dir,
             formats=self.request.formats,
             passwords=self.request.passwords,
@@ -158,7 +161,7 @@ class _Ingest:
         submission_id, run, is_interrupted = None, None, False
         try:
             with _ended(pool, self.store):
-                fingerprint = identify_engines(pool, self.settings)
+                fingerprint = identify_engines(pool, self.settings, self.policy)
                 submission_id = self._start_submission(fingerprint)
                 options = RunOptions(
                     submission_id=submission_id,

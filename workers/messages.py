@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from models.document import Document
 from models.errors import DoctriageError, DocumentFailed, OutputNotWritable
 from models.page import Route
+from pipeline.policy import Policy
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class WorkerSetup:
     """What a worker knows from its start. ``build_engines`` is a function that can be imported by name."""
 
     settings: Settings
+    policy: Policy
     out_dir: Path
     formats: tuple[str, ...]
     passwords: tuple[str, ...] = field(repr=False)

@@ -11,6 +11,7 @@ import structlog
 
 from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnreadable, WorkerCrashed
 from pipeline.fingerprint import reading_fingerprint
+from pipeline.policy import Policy
 from pipeline.settings import Settings
 from pipeline.store import Store
 from workers.events import (
@@ -55,7 +56,7 @@ WRITE_LIMIT_S = 3600.0
 log = structlog.get_logger()
 
 
-def identify_engines(pool: WorkerPool, settings: Settings) -> str:
+def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy) -> str:
     """The fingerprint of this run. Raises ``EngineUnavailable`` for an engine or language that is missing."""
     pool.send(IdentifyTask(), silence_limit_s=settings.executor.page_timeout_s)
     versions = None
@@ -68,7 +69,7 @@ def identify_engines(pool: WorkerPool, settings: Settings) -> str:
             if isinstance(reply, Identified):
                 versions = reply.engine_versions
     assert versions is not None
-    return reading_fingerprint(settings, versions)
+    return reading_fingerprint(settings, versions, policy.digest)
 
 
 class IngestRun:

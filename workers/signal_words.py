@@ -22,8 +22,12 @@ SCORE_SIGNALS: Final[Mapping[str, str]] = {
     SignalName.TABLE_LAYOUT_CONFIDENCE: "the layout network's confidence in a table",
     SignalName.STAMP_STRENGTH: "completeness of a stamp's ring or frame",
     SignalName.PAGE_IMAGE_DAMAGED: "parts of the page's image are damaged or missing",
+    SignalName.SCRIPT_UNREAD: "the page is in a script of which no language is installed",
     SignalName.BLANK: "blank page",
     SignalName.FORCED_VLM: "every page was asked to go to the model (--route vlm)",
+    SignalName.FORCED_OCR: "no page was to go to the model (--route ocr)",
+    SignalName.AUDIT: "accepted, and drawn at random to see what triage misses",
+    SignalName.NEEDS_VLM_PROBABILITY: "probability that the page needs the model",
 }
 
 TEXT_LAYER_SIGNALS: Final[Mapping[str, str]] = {

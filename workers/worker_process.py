@@ -220,7 +220,13 @@ class WorkerProcess:
         while left:
             try:
                 for page_number, outcome in read_pages(
-                    path, task.document, tuple(left), engines, self._settings, task.password
+                    path,
+                    task.document,
+                    tuple(left),
+                    engines,
+                    self._settings,
+                    self._setup.policy,
+                    task.password,
                 ):
                     left.remove(page_number)
                     yield page_number, outcome

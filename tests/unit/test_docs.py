@@ -7,23 +7,32 @@ from pathlib import Path
 
 import typer.main
 
-from pipeline.settings import TriageThresholds, setting_variables
+from pipeline.policy import load_policy
+from pipeline.policy_signals import FORMS
+from pipeline.settings import setting_variables
 from workers.cli import app
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_the_triage_page_lists_every_threshold_with_its_value() -> None:
+def test_the_triage_page_lists_every_hard_rule_with_its_value() -> None:
     page = (ROOT / "docs" / "triage.md").read_text(encoding="utf-8")
-    listed = dict(re.findall(r"^\| `(\w+_(?:least|below))` \| ([\d.]+) \|", page, re.MULTILINE))
-    thresholds = TriageThresholds().model_dump(exclude={"policy_version"})
-    assert {name: float(value) for name, value in listed.items()} == thresholds
+    listed = re.findall(r"^\| `(\w+)` \| (from|under) ([\d.]+) \|", page, re.MULTILINE)
+    rules = {
+        (rule.signal.value, "from" if rule.side == "least" else "under", rule.threshold)
+        for rule in load_policy().rules
+    }
+    assert {(name, side, float(value)) for name, side, value in listed} == rules
+
+
+def test_the_triage_page_explains_every_signal_that_the_policy_may_weigh() -> None:
+    page = (ROOT / "docs" / "triage.md").read_text(encoding="utf-8")
+    assert [form.signal for form in FORMS if f"`{form.signal}`" not in page] == []
 
 
 def test_the_readme_lists_every_setting() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    sections = ("DOCTRIAGE_TRIAGE__",)
-    missing = [name for name in setting_variables() if name not in readme and not name.startswith(sections)]
+    missing = [name for name in setting_variables() if name not in readme]
     assert missing == []
 
 

@@ -77,7 +77,7 @@ def test_a_blank_page_is_called_so_once() -> None:
 def test_a_page_without_reasons_says_so() -> None:
     triage = {"escalate": False, "reasons": [], "policy_version": "7"}
     said = explained(route="text_layer", triage=triage, confidence=None, rotation_deg=0, skew_deg=0.0)
-    assert "no signal crossed its threshold" in said
+    assert "neither a rule nor the probability" in said
     assert "confidence: none" in said
     assert "turned" not in said
     assert "skewed" not in said
@@ -112,6 +112,19 @@ def test_signals_that_do_not_apply_have_no_number() -> None:
 def test_a_page_sent_on_demand_has_no_number() -> None:
     reason = ReasonJson(signal="forced_vlm", measured=1.0, threshold=1.0)
     assert reason_in_words(reason) == "every page was asked to go to the model (--route vlm)"
+
+
+def test_the_signals_behind_the_probability_are_told_below_it() -> None:
+    reasons = [
+        ReasonJson(signal="stamp_strength", measured=0.95, threshold=0.9),
+        ReasonJson(signal="needs_vlm_probability", measured=0.81, threshold=0.5),
+        ReasonJson(signal="confidence_p10", measured=0.31, threshold=0.64),
+    ]
+    said = explained(triage={"escalate": True, "reasons": reasons, "policy_version": "7"})
+    assert "  - completeness of a stamp's ring or frame: 0.95 is above the limit of 0.9" in said
+    assert "  - probability that the page needs the model: 0.81 is above the limit of 0.5" in said
+    assert "    - raised by confidence that a tenth" in said
+    assert "0.31, below the neutral 0.64 (confidence_p10)" in said
 
 
 def test_every_signal_of_the_score_has_words() -> None:

@@ -23,7 +23,7 @@ def leaves(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def fingerprint(**settings: Any) -> str:
-    return reading_fingerprint(Settings(**settings), VERSIONS)
+    return reading_fingerprint(Settings(**settings), VERSIONS, "policy")
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,8 @@ def fingerprint(**settings: Any) -> str:
         {"rasterise": {"dpi": 150}},
         {"rasterise": {"max_page_pixels": 1_000_000}},
         {"route": "vlm"},
+        {"triage": {"profile": "thrifty"}},
+        {"triage": {"audit_share": 0.01}},
         {"visual_tokens": {"model_family": "qwen3-vl"}},
     ],
 )
@@ -51,6 +53,7 @@ def test_a_setting_that_alters_results_changes_it(settings: dict[str, Any]) -> N
         {"intake": {"max_bytes": 5}},
         {"rasterise": {"pages_per_call": 1, "timeout_s": 1}},
         {"read": {"ocr_timeout_s": 1}},
+        {"triage": {"policy_file": "elsewhere.json"}},
     ],
 )
 def test_a_setting_that_alters_no_result_does_not(settings: dict[str, Any]) -> None:
@@ -59,7 +62,11 @@ def test_a_setting_that_alters_no_result_does_not(settings: dict[str, Any]) -> N
 
 def test_an_engine_of_another_version_changes_it() -> None:
     for name in VERSIONS:
-        assert reading_fingerprint(Settings(), {**VERSIONS, name: "other"}) != fingerprint()
+        assert reading_fingerprint(Settings(), {**VERSIONS, name: "other"}, "policy") != fingerprint()
+
+
+def test_a_policy_that_decides_otherwise_changes_it() -> None:
+    assert reading_fingerprint(Settings(), VERSIONS, "other") != fingerprint()
 
 
 def test_every_setting_is_either_without_effect_or_counted() -> None:
@@ -72,5 +79,6 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
         "executor",
         "rasterise",
         "read",
+        "triage",
     }
     assert {"rasterise.dpi", "read.engine", "read.languages", "route"} <= counted

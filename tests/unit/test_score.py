@@ -8,9 +8,9 @@ from PIL import Image, ImageDraw
 from models.geometry import enclosing_box
 from models.page import PageReading, PageScore, ReadBy, Region, RegionKind, RoutePolicy, Signal
 from models.text import Block, BlockKind, Line, Word
+from pipeline.policy import load_policy
 from pipeline.ports import PageRaster
 from pipeline.score import score_page
-from pipeline.settings import TriageThresholds
 from pipeline.signals.names import SignalName
 from pipeline.triage import triage_page
 from pipeline.upright import UprightPage
@@ -52,7 +52,10 @@ def measured(scored: PageScore) -> dict[str, float | None]:
 
 
 def escalates(scored: PageScore) -> list[str]:
-    decision = triage_page(scored, thresholds=TriageThresholds(), route=RoutePolicy.AUTO)
+    policy = load_policy()
+    decision = triage_page(
+        scored, policy=policy, least_probability=policy.thresholds.balanced, route=RoutePolicy.AUTO
+    )
     return [reason.signal for reason in decision.reasons]
 
 
@@ -63,6 +66,10 @@ def test_clean_print_has_every_signal_and_no_reason() -> None:
     assert set(measured(scored)) == {"ink_share", *SignalName} - {
         SignalName.BLANK,
         SignalName.FORCED_VLM,
+        SignalName.FORCED_OCR,
+        SignalName.AUDIT,
+        SignalName.NEEDS_VLM_PROBABILITY,
+        SignalName.SCRIPT_UNREAD,
         SignalName.PAGE_IMAGE_DAMAGED,
     }
     assert measured(scored)["unsure_character_share"] == 0

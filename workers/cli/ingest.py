@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 FORMATS = ("markdown", "json")
 
 
+class Profile(StrEnum):
+    THRIFTY = "thrifty"
+    BALANCED = "balanced"
+    THOROUGH = "thorough"
+
+
 class Engine(StrEnum):
     TESSERACT = "tesseract"
     PADDLEOCR = "paddleocr"
@@ -49,6 +55,9 @@ def ingest_command(
     ] = None,
     route: Annotated[
         RoutePolicy | None, typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page.")
+    ] = None,
+    profile: Annotated[
+        Profile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
     ] = None,
     cost_centre: Annotated[str | None, typer.Option(metavar="NAME", help="The team that pays.")] = None,
     formats: Annotated[
@@ -78,7 +87,7 @@ def ingest_command(
     the same command goes on where it stopped. Exits with 1 when a document or a page failed.
     """
     _require_existing(paths)
-    overrides = _overrides(jobs=jobs, engine=engine, languages=lang, route=route)
+    overrides = _overrides(jobs=jobs, engine=engine, languages=lang, route=route, profile=profile)
     chosen_formats = _parsed_formats(formats)
     team = _parsed_cost_centre(cost_centre)
     passwords = (*(password or ()), *(_read_passwords(password_file) if password_file else ()))
@@ -125,13 +134,19 @@ def _require_existing(paths: Sequence[Path]) -> None:
 
 
 def _overrides(
-    *, jobs: int | None, engine: Engine | None, languages: str | None, route: RoutePolicy | None
+    *,
+    jobs: int | None,
+    engine: Engine | None,
+    languages: str | None,
+    route: RoutePolicy | None,
+    profile: Profile | None,
 ) -> dict[str, object]:
     """What the command line sets, by section; the environment and the defaults decide the rest."""
     read = {"engine": engine and engine.value, "languages": languages}
     sections: dict[str, object] = {
         "route": route,
         "executor": {"jobs": jobs} if jobs is not None else None,
+        "triage": {"profile": profile.value} if profile is not None else None,
         "read": {name: value for name, value in read.items() if value is not None} or None,
     }
     return {name: section for name, section in sections.items() if section is not None}
