@@ -159,3 +159,26 @@ class LanguageIdentifier(Protocol):
     def identify(self, text: str) -> tuple[str, float]:
         """The likeliest language of a text in Latin script (ISO 639-1) and its probability, 0 to 1."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptSight:
+    """What script a page seems to be in, by Tesseract's name, and the clockwise turn in degrees (0, 90, 180, 270)
+    that would make it upright. Both confidences start at 0 and have no end."""
+
+    script: str
+    confidence: float
+    turn_deg: int
+    turn_confidence: float
+
+
+class ScriptReader(Protocol):
+    """Neither method raises for a page of which nothing can be said; ``EngineUnavailable`` for a missing binary."""
+
+    def sight(self, image: Image.Image, *, dpi: float) -> ScriptSight | None:
+        """Script and direction by the shapes of letters, whatever languages are installed."""
+        ...
+
+    def glance(self, image: Image.Image, *, dpi: float, languages: Sequence[str]) -> tuple[Line, ...]:
+        """One quick reading of a part of a page, good enough to compare languages."""
+        ...

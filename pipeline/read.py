@@ -3,7 +3,6 @@ text layer when it is sound, else OCR of the page turned upright and straight.""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,8 +10,8 @@ from models.errors import PageNotRendered
 from models.page import PageReading, ReadBy, Signal
 from models.text import Line
 from pipeline.blank import judge_blank
+from pipeline.language_choice import ForeignScript, LanguageChoice
 from pipeline.ports import (
-    LanguageIdentifier,
     OcrEngine,
     OrientationDetector,
     PageRaster,
@@ -21,24 +20,10 @@ from pipeline.ports import (
 )
 from pipeline.reading_order import ordered_blocks
 from pipeline.settings import ReadSettings
+from pipeline.signals.confidence import mean_confidence
 from pipeline.signals.names import SignalName
 from pipeline.text_layer import TextLayerVerdict, judge_text_layer
 from pipeline.upright import UprightPage, as_delivered, turned
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLatin:
-    """Pages that were read as English and turn out to be in another language of Latin script are read again with
-    ``languages``, a model of them all, and the surer reading stays. The identifier's answers on 170 real pages were
-    right whenever it gave ``min_probability``; garbled and short texts stay far below it."""
-
-    identifier: LanguageIdentifier
-    languages: tuple[str, ...]
-    min_probability: float = 0.9
-
-    def is_foreign(self, lines: Iterable[Line]) -> bool:
-        language, probability = self.identifier.identify(" ".join(line.text for line in lines))
-        return language != "en" and probability >= self.min_probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +33,7 @@ class Readers:
     ocr: OcrEngine
     orientation: OrientationDetector
     skew: SkewDetector
-    other_latin: OtherLatin | None = None
+    language_choice: LanguageChoice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +114,16 @@ def _read_upright(
     rotation_deg, confidence = readers.orientation.quarter_turn(raster.image)
     if confidence < RULES.min_orientation_confidence:
         rotation_deg = 0
-    lines, page = _read_turned(raster, rotation_deg, readers, settings)
+    first = settings.first_languages
+    lines, page = _read_turned(raster, rotation_deg, readers, first)
     if rotation_deg and mean_confidence(lines) < RULES.doubtful_confidence:
-        other_lines, other_page = _read_turned(raster, 0, readers, settings)
+        other_lines, other_page = _read_turned(raster, 0, readers, first)
         advantage = mean_confidence(lines) - mean_confidence(other_lines)
         if advantage < _needed_advantage(rotation_deg, confidence):
             lines, page = other_lines, other_page
-    lines = _in_its_language(lines, page, readers)
+    lines, page, is_unread = _in_its_language(lines, page, raster, readers)
     signals = (
+        *((Signal(name=SignalName.SCRIPT_UNREAD, measured=1.0),) if is_unread else ()),
         Signal(name="rotation_deg", measured=page.rotation_deg),
         Signal(name="orientation_confidence", measured=round(confidence, 4)),
         Signal(name="skew_deg", measured=round(page.skew_deg, 2)),
@@ -144,12 +131,33 @@ def _read_upright(
     return lines, page, signals
 
 
-def _in_its_language(lines: tuple[Line, ...], page: UprightPage, readers: Readers) -> tuple[Line, ...]:
-    other = readers.other_latin
-    if other is None or not other.is_foreign(lines):
-        return lines
-    again = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=other.languages)
-    return max(lines, again, key=mean_confidence)
+def _in_its_language(
+    lines: tuple[Line, ...], page: UprightPage, raster: PageRaster, readers: Readers
+) -> tuple[tuple[Line, ...], UprightPage, bool]:
+    """The surest reading and its page, and whether the page's script has no installed language."""
+    choice = readers.language_choice
+    if choice is None:
+        return lines, page, False
+    found = choice.foreign_script(lines, page.raster)
+    if found is not None and found.script is None:
+        return lines, page, True
+    if found is not None:
+        again, again_page = _read_in(found, page, raster, readers)
+        if choice.is_better(again, lines, found):
+            return again, again_page, False
+    if choice.is_other_latin(lines):
+        again = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=choice.latin)
+        lines = max(lines, again, key=mean_confidence)
+    return lines, page, False
+
+
+def _read_in(
+    found: ForeignScript, page: UprightPage, raster: PageRaster, readers: Readers
+) -> tuple[tuple[Line, ...], UprightPage]:
+    if found.turn_deg:
+        rotation_deg = (page.rotation_deg + found.turn_deg) % 360
+        return _read_turned(raster, rotation_deg, readers, found.languages)
+    return readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=found.languages), page
 
 
 def _needed_advantage(rotation_deg: int, orientation_confidence: float) -> float:
@@ -159,20 +167,11 @@ def _needed_advantage(rotation_deg: int, orientation_confidence: float) -> float
 
 
 def _read_turned(
-    raster: PageRaster, rotation_deg: int, readers: Readers, settings: ReadSettings
+    raster: PageRaster, rotation_deg: int, readers: Readers, languages: tuple[str, ...]
 ) -> tuple[tuple[Line, ...], UprightPage]:
     page = turned(raster, rotation_deg=rotation_deg, skew_deg=0.0)
     skew_deg = readers.skew.skew_deg(page.raster.image)
     if RULES.min_skew_deg <= abs(skew_deg) <= RULES.max_skew_deg:
         page = turned(raster, rotation_deg=rotation_deg, skew_deg=skew_deg)
-    lines = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=settings.first_languages)
+    lines = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=languages)
     return lines, page
-
-
-def mean_confidence(lines: Iterable[Line]) -> float:
-    """Mean word confidence weighted by characters, 0 to 1; 0 where nothing was read."""
-    words = [word for line in lines for word in line.words if word.confidence is not None]
-    characters = sum(len(word.text) for word in words)
-    if not characters:
-        return 0.0
-    return sum(len(word.text) * (word.confidence or 0.0) for word in words) / characters

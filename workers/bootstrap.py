@@ -19,9 +19,9 @@ from models.page import Region
 from pipeline.settings import AUTO_LANGUAGE, THREE_LETTERS, Settings, is_two_letter_code
 
 if TYPE_CHECKING:
+    from pipeline.language_choice import LanguageChoice
     from pipeline.page_pipeline import Engines
     from pipeline.ports import LayoutDetector, OcrEngine, OrientationDetector, PdfEngine
-    from pipeline.read import OtherLatin
 
 PACKAGES_WITH_EFFECT = (
     "jdeskew",
@@ -54,7 +54,7 @@ def build_engines(settings: Settings) -> Engines:
             ocr=ocr,
             orientation=_LateOrientation(),
             skew=JdeskewDetector(),
-            other_latin=_other_latin(ocr, settings),
+            language_choice=_language_choice(ocr, settings),
         ),
         layout=_LateLayout(),
         versions=engine_versions(ocr),
@@ -99,16 +99,23 @@ def _require_languages(engine: OcrEngine, settings: Settings) -> None:
         raise
 
 
-def _other_latin(ocr: OcrEngine, settings: Settings) -> OtherLatin | None:
-    """None where the user named the languages, or no model of all Latin-script languages is installed."""
+def _language_choice(ocr: OcrEngine, settings: Settings) -> LanguageChoice | None:
+    """None where the user named the languages, or the engine has no languages to choose from."""
     from pipeline.engines.language import LangidIdentifier
     from pipeline.engines.tesseract import TesseractEngine
-    from pipeline.read import OtherLatin
+    from pipeline.engines.tesseract_scripts import TesseractScripts
+    from pipeline.language_choice import LanguageChoice
+    from pipeline.scripts import installed_scripts
 
     if settings.read.languages != (AUTO_LANGUAGE,) or not isinstance(ocr, TesseractEngine):
         return None
-    installed = [name for name in LATIN_MODELS if name in ocr.installed_languages]
-    return OtherLatin(identifier=LangidIdentifier(), languages=(installed[0],)) if installed else None
+    latin = [name for name in LATIN_MODELS if name in ocr.installed_languages]
+    return LanguageChoice(
+        identifier=LangidIdentifier(),
+        latin=tuple(latin[:1]),
+        reader=TesseractScripts(),
+        scripts=installed_scripts(ocr.installed_languages),
+    )
 
 
 class _LateOrientation:

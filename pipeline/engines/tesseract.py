@@ -1,4 +1,4 @@
-"""Tesseract through pytesseract: the only importer of pytesseract in the product.
+"""Tesseract through pytesseract: pages in full. ``tesseract_scripts`` is the only other importer.
 
 A page is one ``image_to_data`` call on an uncompressed grey file (encoding a PNG, which pytesseract does for
 images handed to it, and colour cost a sixth of the time). Further calls are made only where the first one
