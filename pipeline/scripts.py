@@ -13,20 +13,23 @@ from models.text import Line
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """``name`` is Tesseract's. ``languages`` are codes of trained data, the one that tells the script best first.
-    ``letters`` are the first words of its letters' Unicode names."""
+    ``letters`` are the first words of its letters' Unicode names, ``own_letters`` those that tell it from scripts with
+    which it shares the others."""
 
     name: str
     languages: tuple[str, ...]
     letters: frozenset[str]
+    own_letters: frozenset[str] = frozenset()
 
 
-def _script(name: str, languages: str, *, letters: str = "", models: str = "") -> Script:
+def _script(name: str, languages: str, *, letters: str = "", own: str = "", models: str = "") -> Script:
     """``models`` are the script models that hold all its languages, ``name`` unless given."""
-    own = [code for model in (models or name).split() for code in (model, f"script/{model}")]
+    script_models = [code for model in (models or name).split() for code in (model, f"script/{model}")]
     return Script(
         name=name,
-        languages=(*languages.split(), *own),
-        letters=frozenset((letters or name.upper()).split()),
+        languages=(*languages.split(), *script_models),
+        letters=frozenset(f"{letters or name.upper()} {own}".split()),
+        own_letters=frozenset(own.split()),
     )
 
 
@@ -44,10 +47,10 @@ SCRIPTS: Final = (
     _script("Han", "chi_sim", letters="CJK", models="HanS"),
     _script("Han", "chi_tra", letters="CJK", models="HanT"),
     _script("Hebrew", "heb yid"),
-    _script("Japanese", "jpn", letters="CJK HIRAGANA KATAKANA KATAKANA-HIRAGANA"),
+    _script("Japanese", "jpn", letters="CJK", own="HIRAGANA KATAKANA KATAKANA-HIRAGANA"),
     _script("Kannada", "kan"),
     _script("Khmer", "khm"),
-    _script("Korean", "kor", letters="HANGUL CJK", models="Hangul"),
+    _script("Korean", "kor", letters="CJK", own="HANGUL", models="Hangul"),
     _script("Lao", "lao"),
     _script("Malayalam", "mal"),
     _script("Myanmar", "mya"),
@@ -79,15 +82,20 @@ class ScriptShare:
     letters: float
     confidence: float
 
-    @property
-    def sure_letters(self) -> float:
-        return self.letters * self.confidence
-
 
 def script_share(lines: Iterable[Line], script: Script) -> ScriptShare:
+    return _share(lines, script.letters)
+
+
+def own_share(lines: Iterable[Line], script: Script) -> ScriptShare:
+    """The same for the letters that no other script has."""
+    return _share(lines, script.own_letters)
+
+
+def _share(lines: Iterable[Line], alphabets: frozenset[str]) -> ScriptShare:
     characters, letters, confidence = 0, 0, 0.0
     for word in (word for line in lines for word in line.words):
-        in_script = sum(_alphabet(character) in script.letters for character in word.text)
+        in_script = sum(_alphabet(character) in alphabets for character in word.text)
         characters += len(word.text)
         letters += in_script
         confidence += in_script * (word.confidence or 0.0)

@@ -142,6 +142,15 @@ def test_traditional_chinese_is_told_from_simplified(seen: ScriptSight | None) -
     assert ocr.asked == [("eng",), ("chi_tra",)]
 
 
+@pytest.mark.parametrize(("kana", "chosen"), [(0.75, "jpn"), (0.4, "chi_tra")])
+def test_surely_read_kana_are_japanese_though_chinese_reads_as_surely(kana: float, chosen: str) -> None:
+    ocr = OcrOfLanguages({"eng": ("ae ZAI", 0.1), chosen: ("輪船清晨離開港口", 0.9)})
+    japanese = ("船は早朝に港を出て", kana)
+    scripts = Scripts(None, {"jpn": japanese, "chi_tra": ("輪船清晨離開港口", 0.8)})
+    read(ocr, scripts, installed=("chi_tra", "jpn"))
+    assert ocr.asked == [("eng",), (chosen,)]
+
+
 @pytest.mark.parametrize(
     ("glanced", "confidence"), [("漢字手書き文字", 0.45), ("Гу5 3 words of Latin letters", 0.9)]
 )
