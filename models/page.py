@@ -27,9 +27,18 @@ class RoutePolicy(StrEnum):
     VLM = "vlm"
 
 
+class TriageProfile(StrEnum):
+    """How readily pages go to the VLM: each profile is a probability in the policy file."""
+
+    THRIFTY = "thrifty"
+    BALANCED = "balanced"
+    THOROUGH = "thorough"
+
+
 class RegionKind(StrEnum):
     TABLE = "table"
     STAMP = "stamp"
+    HANDWRITING = "handwriting"
     FIGURE = "figure"
     UNCOVERED_INK = "uncovered_ink"
 

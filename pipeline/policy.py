@@ -18,8 +18,9 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from models.errors import SettingsError
+from models.page import TriageProfile
 from pipeline.policy_signals import SignalForm
-from pipeline.settings import Profile, Section
+from pipeline.settings import Section
 from pipeline.signals.names import SignalName
 
 SCHEMA_VERSION: Final = 1
@@ -68,11 +69,11 @@ class ProfileThresholds(Section):
             raise ValueError("thorough may not be above balanced, nor balanced above thrifty")
         return self
 
-    def of(self, profile: Profile) -> float:
+    def of(self, profile: TriageProfile) -> float:
         return {
-            Profile.THRIFTY: self.thrifty,
-            Profile.BALANCED: self.balanced,
-            Profile.THOROUGH: self.thorough,
+            TriageProfile.THRIFTY: self.thrifty,
+            TriageProfile.BALANCED: self.balanced,
+            TriageProfile.THOROUGH: self.thorough,
         }[profile]
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import difflib
 import os
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -24,7 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from models.errors import SettingsError
-from models.page import RoutePolicy
+from models.page import RoutePolicy, TriageProfile
 from pipeline.visual_tokens import VisualTokenBudget, model_family
 
 LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?$")]
@@ -76,8 +75,11 @@ class PaddleSettings(Section):
 
 
 class ReadSettings(Section):
+    """``second_opinion``: PaddleOCR reads again what Tesseract was unsure of, for 2 to 5 s and 1 GB a process."""
+
     engine: Literal["tesseract", "paddleocr"] = "tesseract"
     languages: Annotated[tuple[LanguageCode, ...], NoDecode] = Field(default=(AUTO_LANGUAGE,), min_length=1)
+    second_opinion: bool = True
     ocr_timeout_s: Seconds = 120
     paddle: PaddleSettings = PaddleSettings()
 
@@ -100,19 +102,11 @@ class ReadSettings(Section):
         return tuple(value.replace(",", "+").split("+")) if isinstance(value, str) else value
 
 
-class Profile(StrEnum):
-    """How readily pages go to the model: each profile is a probability in the policy file."""
-
-    THRIFTY = "thrifty"
-    BALANCED = "balanced"
-    THOROUGH = "thorough"
-
-
 class TriageSettings(Section):
     """``policy_file``: a policy of your own, None for the one that is shipped. ``audit_share`` of the pages that
     triage accepts is escalated all the same, to see what it misses."""
 
-    profile: Profile = Profile.BALANCED
+    profile: TriageProfile = TriageProfile.BALANCED
     policy_file: Path | None = None
     audit_share: float = Field(default=0.0, ge=0, le=1)
 

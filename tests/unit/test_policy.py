@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import SettingsError
+from models.page import TriageProfile
 from pipeline.policy import Policy, load_policy, policy_json
 from pipeline.policy_signals import FORMS, SignalForm
-from pipeline.settings import Profile
 from pipeline.signals.names import SignalName
 
 CLEAN = {"unsure_character_share": 0.01, "confidence_p10": 0.95, "confidence_median": 0.96}
@@ -56,7 +56,9 @@ def test_a_profile_names_a_threshold() -> None:
     thresholds = load_policy().thresholds
 
     assert (
-        thresholds.of(Profile.THOROUGH) <= thresholds.of(Profile.BALANCED) <= thresholds.of(Profile.THRIFTY)
+        thresholds.of(TriageProfile.THOROUGH)
+        <= thresholds.of(TriageProfile.BALANCED)
+        <= thresholds.of(TriageProfile.THRIFTY)
     )
 
 

@@ -16,7 +16,9 @@ from typing import Annotated, TextIO
 import typer
 
 from models.errors import DoctriageError, EngineUnavailable, OutputNotWritable, SettingsError
+from workers.cli.calibrate import calibrate_command
 from workers.cli.doctor import doctor_command
+from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
 from workers.cli.ingest import ingest_command
 from workers.cli.printable import printable
@@ -34,6 +36,8 @@ app = typer.Typer(
 )
 app.command("ingest")(ingest_command)
 app.command("explain")(explain_command)
+app.command("evaluate")(evaluate_command)
+app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)
 app.command("doctor")(doctor_command)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from models.errors import SettingsError
-from models.page import RoutePolicy
+from models.page import RoutePolicy, TriageProfile
 from workers.cli.arguments import named_path, password_text
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
 from workers.cli.printable import printable
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from workers.events import IngestReport
 
 FORMATS = ("markdown", "json")
-
-
-class Profile(StrEnum):
-    THRIFTY = "thrifty"
-    BALANCED = "balanced"
-    THOROUGH = "thorough"
 
 
 class Engine(StrEnum):
@@ -57,7 +51,7 @@ def ingest_command(
         RoutePolicy | None, typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page.")
     ] = None,
     profile: Annotated[
-        Profile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
+        TriageProfile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
     ] = None,
     cost_centre: Annotated[str | None, typer.Option(metavar="NAME", help="The team that pays.")] = None,
     formats: Annotated[
@@ -139,7 +133,7 @@ def _overrides(
     engine: Engine | None,
     languages: str | None,
     route: RoutePolicy | None,
-    profile: Profile | None,
+    profile: TriageProfile | None,
 ) -> dict[str, object]:
     """What the command line sets, by section; the environment and the defaults decide the rest."""
     read = {"engine": engine and engine.value, "languages": languages}
