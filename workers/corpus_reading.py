@@ -6,16 +6,30 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from models.page import PageScore, RoutePolicy, Signal
 from pipeline.blobs import sha256_of
-from pipeline.policy import Measured
+from pipeline.policy import Measured, Policy, ProfileThresholds
 from pipeline.settings import Settings, TriageSettings
 from pipeline.signals.names import SignalName
 from workers import local
+from workers.bootstrap import build_engines
 from workers.events import DocumentFinished, Event, IngestReport, IngestRequest
 from workers.labelled import LabelledPage
+from workers.messages import EngineBuilder
+
+STATE_FOLDER: Final = "evaluation"
+"""Of labelled pages, in ``DOCTRIAGE_HOME``."""
+
+NO_POLICY: Final = Policy(
+    schema_version=1,
+    policy_version="none",
+    thresholds=ProfileThresholds(thorough=1, balanced=1, thrifty=1),
+    bias=0,
+    signals=(),
+    rules=(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +66,13 @@ def read_labelled_pages(
     *,
     settings: Settings,
     on_event: Callable[[Event], None],
+    engine_builder: EngineBuilder = build_engines,
 ) -> CorpusReading:
     """Read what was not read before, into ``out_dir``, and pick up every page's signals and text.
 
-    The policy has no say in that, so that one reading serves every policy. ``pages`` is empty where the run was
-    interrupted. Raises what ``workers.local.ingest`` raises.
+    No policy has a say in that, so that one reading serves them all; its state is kept apart, so that nobody takes
+    it for a decision. ``pages`` is empty where the run was interrupted. Raises what ``workers.local.ingest``
+    raises.
     """
     outputs: dict[str, Path] = {}
 
@@ -68,8 +84,14 @@ def read_labelled_pages(
     request = IngestRequest(
         paths=tuple(dict.fromkeys(label.path for label in labels)), out_dir=out_dir, formats=("json",)
     )
-    plain = settings.model_copy(update={"triage": TriageSettings(), "route": RoutePolicy.AUTO})
-    report = local.ingest(request, settings=plain, on_event=on_each)
+    apart = {"home": settings.home / STATE_FOLDER, "triage": TriageSettings(), "route": RoutePolicy.AUTO}
+    report = local.ingest(
+        request,
+        settings=settings.model_copy(update=apart),
+        on_event=on_each,
+        engine_builder=engine_builder,
+        policy=NO_POLICY,
+    )
     if report.is_interrupted:
         return CorpusReading(pages=(), report=report)
     return CorpusReading(pages=tuple(_measured(label, outputs) for label in labels), report=report)

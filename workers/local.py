@@ -40,11 +40,13 @@ def ingest(
     settings: Settings,
     on_event: Callable[[Event], None],
     engine_builder: EngineBuilder = build_engines,
+    policy: Policy | None = None,
 ) -> IngestReport:
     """Read every document under ``request.paths`` and write its files into ``request.out_dir``.
 
     A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
     caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
+    ``policy`` is that of the settings unless one is given.
     Raises ``OutputNotWritable`` and ``SettingsError`` (a policy file that is none, a path that is the state
     folder) before anything is read, ``EngineUnavailable`` for a missing engine or language,
     ``StoreUnavailable`` when the state folder cannot be used.
@@ -52,7 +54,7 @@ def ingest(
     """
     started_s = time.monotonic()
     set_up_logs(settings.log_level)
-    policy = load_policy(settings.triage.policy_file)
+    policy = policy or load_policy(settings.triage.policy_file)
     home = settings.home.absolute()
     settings = settings.model_copy(update={"home": home})
     request = replace(request, out_dir=request.out_dir.absolute())
