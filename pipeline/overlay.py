@@ -28,6 +28,7 @@ LINE_COLOUR: Final[Colour] = (150, 150, 150)
 AREA_COLOURS: Final[Mapping[str, Colour]] = {
     "table": (120, 40, 200),
     "stamp": (220, 0, 130),
+    "handwriting": (0, 90, 60),
     "figure": (60, 60, 60),
     "uncovered_ink": (0, 140, 220),
 }

@@ -11,15 +11,17 @@ import structlog
 
 from models.document import Document, MediaType
 from models.errors import PageFailed
-from models.page import PageResult, PageScore, TriageDecision
+from models.page import PageReading, PageResult, PageScore, TriageDecision
 from pipeline.assemble import assemble_page
 from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
 from pipeline.rasterise import rasterise_pages
 from pipeline.read import Readers, read_page
 from pipeline.score import score_page
+from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_agreement
 from pipeline.settings import Settings
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
+from pipeline.upright import UprightPage
 from pipeline.visual_tokens import page_tokens
 
 log = structlog.get_logger()
@@ -114,6 +116,7 @@ def _read_one(
     settings = judge.settings
     reading, upright = read_page(raster, layer, readers=engines.readers, settings=settings.read)
     score = score_page(upright, reading, layout=engines.layout)
+    reading, score = _with_second_opinion(upright, reading, score, engines)
     decision = judge.decide(score, raster.page_number)
     score = replace(score, signals=(*score.signals, *probability_signal(decision)))
     return assemble_page(
@@ -127,3 +130,17 @@ def _read_one(
         ),
         elapsed_s=time.monotonic() - started_s,
     )
+
+
+def _with_second_opinion(
+    upright: UprightPage, reading: PageReading, score: PageScore, engines: Engines
+) -> tuple[PageReading, PageScore]:
+    second = engines.readers.second
+    if second is None or not is_wanted(score):
+        return reading, score
+    opinion = second_opinion(upright, reading, second)
+    if opinion is None:
+        return reading, score
+    if opinion.reading is not reading:
+        score = joined_score(score, score_page(upright, opinion.reading, layout=engines.layout))
+    return opinion.reading, with_agreement(score, opinion.agreement)

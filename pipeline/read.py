@@ -28,12 +28,13 @@ from pipeline.upright import UprightPage, as_delivered, turned
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """What reads a page on the CPU."""
+    """What reads a page on the CPU. ``second`` is asked about pages that ``ocr`` was unsure of."""
 
     ocr: OcrEngine
     orientation: OrientationDetector
     skew: SkewDetector
     language_choice: LanguageChoice | None = None
+    second: OcrEngine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

