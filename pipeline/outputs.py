@@ -159,7 +159,7 @@ def write_document_markdown(stream: TextIO, header: Json, pages: Iterable[Json])
 
 
 def page_marker(page: Json) -> str:
-    """Like ``page 3: ocr_degraded: table_ruled_cells 12 ≥ 6``."""
+    """Like ``page 3: ocr_degraded: table_ruled_cells 18 ≥ 12``."""
     if page["error"] is not None:
         return f"page {page['page_number']}: failed: {page['error']['code']}"
     marker = f"page {page['page_number']}: {page['route']}"

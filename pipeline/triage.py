@@ -48,7 +48,7 @@ def triage_page(
         return TriageDecision(escalate=False, reasons=(), policy_version=policy.policy_version)
     probability = policy.probability(measured)
     reasons = (
-        *_rule_reasons(policy, measured),
+        *rule_reasons(policy, measured),
         *_probability_reasons(policy, measured, probability, least_probability),
     )
     reasons = _without_repetition(reasons)
@@ -78,7 +78,8 @@ def probability_signal(decision: TriageDecision) -> tuple[Signal, ...]:
     return (Signal(name=SignalName.NEEDS_VLM_PROBABILITY, measured=decision.probability),)
 
 
-def _rule_reasons(policy: Policy, measured: Measured) -> Iterator[TriageReason]:
+def rule_reasons(policy: Policy, measured: Measured) -> Iterator[TriageReason]:
+    """The hard rules that fire."""
     for rule in policy.rules:
         value = measured.get(rule.signal)
         if value is not None and rule.fires(value):

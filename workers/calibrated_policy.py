@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 
-from models.page import TriageProfile
+from models.page import TriageDecision, TriageProfile
 from pipeline.policy import SCHEMA_VERSION, Policy, policy_json
 from pipeline.policy_signals import FORMS
+from pipeline.triage import rule_reasons
 from workers.calibration import (
     Figures,
     LabelledSignals,
+    Numbers,
     ablation,
     choose_thresholds,
     cross_validate,
     figures,
     fit,
+    is_judged,
     labelled_signals,
     weighed_signals,
 )
 from workers.corpus_reading import MeasuredPage
-from workers.evaluation import Outcomes
+from workers.evaluation import JudgedPage, Outcomes, real_pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class CalibratedPolicy:
     cross_validated: Mapping[TriageProfile, Figures]
     in_sample: Mapping[TriageProfile, Figures]
     ablation: Mapping[str, Figures]
+    held_out: tuple[JudgedPage, ...]
+    """Real pages, as policies decided that were fitted without their source."""
 
 
 def calibrate(
@@ -63,7 +68,23 @@ def calibrate(
         cross_validated=cross_validated,
         in_sample={profile: figures(data, seen, least) for profile, least in at.items()},
         ablation=dict(ablation(pages, FORMS, base.rules)),
+        held_out=tuple(real_pages(_held_out(pages, policy, repeated[0]))),
     )
+
+
+def _held_out(pages: Sequence[MeasuredPage], policy: Policy, probabilities: Numbers) -> Iterator[JudgedPage]:
+    left = iter(probabilities.tolist())
+    for page in pages:
+        probability = next(left) if is_judged(page) else None
+        rules = tuple(rule_reasons(policy, page.signals)) if is_judged(page) else ()
+        is_likely = probability is not None and probability >= policy.thresholds.balanced
+        decision = TriageDecision(
+            escalate=bool(rules) or is_likely,
+            reasons=rules,
+            policy_version=policy.policy_version,
+            probability=probability,
+        )
+        yield JudgedPage(page=page, decision=decision, text=None, cells=None)
 
 
 def _named(policy: Policy) -> Policy:

@@ -104,7 +104,7 @@ def labelled_signals(
 ) -> LabelledSignals:
     """Raises SettingsError for too few pages to say anything."""
     groups = source_groups([page.label for page in pages])
-    judged = [(page, group) for page, group in zip(pages, groups, strict=True) if _is_judged(page)]
+    judged = [(page, group) for page, group in zip(pages, groups, strict=True) if is_judged(page)]
     rows = [page.label for page, _ in judged]
     data = LabelledSignals(
         forms=tuple(forms),
@@ -230,7 +230,8 @@ def _rules_alone(data: LabelledSignals) -> Figures:
     return figures(data, [data.has_rule.astype(float)], 1.0)
 
 
-def _is_judged(page: MeasuredPage) -> bool:
+def is_judged(page: MeasuredPage) -> bool:
+    """Nobody asks the policy about other pages."""
     return page.is_read and not page.is_blank
 
 

@@ -77,22 +77,30 @@ def evaluation_of(pages: Sequence[JudgedPage], policy: Policy, profile: TriagePr
 
 def write_evaluation(evaluation: Evaluation, pages: Sequence[JudgedPage], out_dir: Path) -> tuple[str, ...]:
     """The names of the files written. Raises OutputNotWritable."""
-    from workers.evaluation_plots import draw_cost_quality, draw_reliability
-
     written = [REPORT_FILE, PAGES_FILE]
     try:
         text = json.dumps(report_json(evaluation), indent=1, ensure_ascii=False)
         (out_dir / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
         _write_pages(pages, out_dir / PAGES_FILE)
-        if evaluation.calibration is not None:
-            draw_reliability(evaluation.calibration, out_dir / RELIABILITY_FILE)
-            written.append(RELIABILITY_FILE)
-        if evaluation.cost_quality is not None:
-            draw_cost_quality(evaluation.cost_quality, out_dir / COST_QUALITY_FILE)
-            written.append(COST_QUALITY_FILE)
+        written += draw_pictures(pages, out_dir)
     except OSError as error:
         raise not_writable(out_dir, error) from error
     return tuple(written)
+
+
+def draw_pictures(pages: Sequence[JudgedPage], out_dir: Path, *, prefix: str = "") -> tuple[str, ...]:
+    """Of the real pages among these; the names of the files."""
+    from workers.evaluation_plots import draw_cost_quality, draw_reliability
+
+    real, drawn = real_pages(pages), []
+    measured = page_calibration(real)
+    if measured is not None:
+        draw_reliability(measured, out_dir / f"{prefix}{RELIABILITY_FILE}")
+        drawn.append(f"{prefix}{RELIABILITY_FILE}")
+    if real:
+        draw_cost_quality(cost_quality(real), out_dir / f"{prefix}{COST_QUALITY_FILE}")
+        drawn.append(f"{prefix}{COST_QUALITY_FILE}")
+    return tuple(drawn)
 
 
 def report_json(evaluation: Evaluation) -> Mapping[str, Any]:

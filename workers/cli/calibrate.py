@@ -48,6 +48,7 @@ def calibrate_command(
     from pipeline.settings import load_settings
     from workers.calibrated_policy import calibrate
     from workers.cli.corpus import measured_pages
+    from workers.evaluation_report import draw_pictures
 
     settings = load_settings({"executor": {"jobs": jobs}} if jobs is not None else None)
     base = load_policy(settings.triage.policy_file)
@@ -58,10 +59,12 @@ def calibrate_command(
     found = calibrate(pages, base, corpus=names, fitted_on=datetime.now(UTC).date())
     try:
         out.write_text(policy_json(found.policy), encoding="utf-8")
+        pictures = draw_pictures(found.held_out, out.parent, prefix=f"{out.stem}.")
     except OSError as error:
         raise OutputNotWritable(f"{out}: {error.strerror}; name another file with --out") from error
     _print(found)
     typer.echo(f"policy {found.policy.policy_version} written to {printable(str(out))}")
+    typer.echo(f"pictures of the cross-validation beside it: {', '.join(map(printable, pictures))}")
 
 
 def _require_folder(out: Path) -> None:
