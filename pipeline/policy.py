@@ -31,16 +31,20 @@ Measured = Mapping[str, float | None]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
+NEUTRAL_LEVEL: Final = 0.5
+"""Half-way between the ends of its range a signal speaks neither for nor against the model."""
+
+
 class WeighedSignal(SignalForm):
-    """``weight`` is what the signal adds to the log-odds between the two ends of its range. At ``neutral`` (in
-    the signal's own unit) it speaks neither for nor against the model."""
+    """``weight`` is what the signal adds to the log-odds between the two ends of its range, besides what the page's
+    strongest sign adds. ``neutral``, in the signal's own unit, is half-way."""
 
     weight: float = Field(ge=0)
     neutral: float
 
     def contribution(self, measured: float | None) -> float:
         """What it adds to the log-odds on this page; under 0 where it speaks against the model."""
-        return self.weight * (self.level(measured) - self.level(self.neutral))
+        return self.weight * (self.level(measured) - NEUTRAL_LEVEL)
 
 
 class HardRule(Section):
@@ -78,7 +82,8 @@ class ProfileThresholds(Section):
 
 
 class Policy(Section):
-    """``bias`` is the log-odds of a page whose signals are all neutral. ``provenance`` says on which pages the
+    """``bias`` is the log-odds of a page whose signals are all neutral. One strong sign is reason enough, so the
+    signal with the highest level has ``strongest_weight`` as well. ``provenance`` says on which pages the
     policy was fitted and how well it did there; it decides nothing."""
 
     schema_version: Literal[1]
@@ -86,6 +91,7 @@ class Policy(Section):
     provenance: Mapping[str, object] = Field(default_factory=dict)
     thresholds: ProfileThresholds
     bias: float
+    strongest_weight: float = Field(ge=0, default=0.0)
     signals: tuple[WeighedSignal, ...]
     rules: tuple[HardRule, ...]
 
@@ -102,9 +108,12 @@ class Policy(Section):
 
     def contributions(self, measured: Measured) -> Iterator[Contribution]:
         """What each signal adds to the log-odds."""
-        for signal in self.signals:
+        levels = [signal.level(measured.get(signal.signal)) for signal in self.signals]
+        strongest = levels.index(max(levels)) if levels else None
+        for index, signal in enumerate(self.signals):
             value = measured.get(signal.signal)
-            yield Contribution(signal=signal, measured=value, log_odds=signal.contribution(value))
+            extra = self.strongest_weight * (levels[index] - NEUTRAL_LEVEL) if index == strongest else 0.0
+            yield Contribution(signal=signal, measured=value, log_odds=signal.contribution(value) + extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,19 +66,16 @@ class SignalForm(Section):
 
 
 FORMS: Final = (
-    SignalForm(signal=SignalName.UNSURE_CHARACTER_SHARE, lowest=0.12, highest=0.32, missing=0),
-    SignalForm(signal=SignalName.CONFIDENCE_P10, lowest=0.15, highest=0.4, missing=0.4, side="low"),
-    SignalForm(signal=SignalName.ODD_WORD_SHARE, lowest=0.08, highest=0.2, missing=0),
-    SignalForm(signal=SignalName.ENGINE_AGREEMENT, lowest=0.4, highest=0.9, missing=0.9, side="low"),
-    SignalForm(signal=SignalName.UNCOVERED_INK_SHARE, lowest=0.25, highest=0.5, missing=0),
-    SignalForm(signal=SignalName.UNCOVERED_LINE_SHARE, lowest=0.03, highest=0.1, missing=0),
-    SignalForm(signal=SignalName.HANDWRITING_LIKENESS, lowest=0.3, highest=0.5, missing=0),
-    SignalForm(signal=SignalName.HANDWRITING_PROBABILITY, lowest=0.4, highest=0.6, missing=0),
-    SignalForm(signal=SignalName.HANDWRITING_INK, lowest=0.8, highest=4, missing=0, scale="log1p"),
-    SignalForm(signal=SignalName.TABLE_RULED_CELLS, lowest=3, highest=7, missing=0),
-    SignalForm(signal=SignalName.TABLE_ALIGNED_ROWS, lowest=4, highest=8, missing=0),
-    SignalForm(signal=SignalName.TABLE_LAYOUT_CONFIDENCE, lowest=0.6, highest=0.85, missing=0),
-    SignalForm(signal=SignalName.STAMP_STRENGTH, lowest=0.65, highest=0.85, missing=0),
+    SignalForm(signal=SignalName.UNSETTLED_CHARACTER_SHARE, lowest=0.1, highest=0.4, missing=0.1),
+    SignalForm(signal=SignalName.ODD_WORD_SHARE, lowest=0.1, highest=0.3, missing=0.1),
+    SignalForm(signal=SignalName.UNCOVERED_INK_SHARE, lowest=0.25, highest=0.55, missing=0.25),
+    SignalForm(signal=SignalName.UNCOVERED_LINE_SHARE, lowest=0.04, highest=0.12, missing=0.04),
+    SignalForm(signal=SignalName.HANDWRITING_LIKENESS, lowest=0.35, highest=0.55, missing=0.35),
+    SignalForm(signal=SignalName.HANDWRITING_PROBABILITY, lowest=0.35, highest=0.65, missing=0.35),
+    SignalForm(signal=SignalName.TABLE_RULED_CELLS, lowest=2, highest=10, missing=2),
+    SignalForm(signal=SignalName.TABLE_ALIGNED_ROWS, lowest=4, highest=10, missing=4),
+    SignalForm(signal=SignalName.TABLE_LAYOUT_CONFIDENCE, lowest=0.6, highest=0.9, missing=0.6),
+    SignalForm(signal=SignalName.STAMP_STRENGTH, lowest=0.7, highest=0.9, missing=0.7),
     SignalForm(signal=SignalName.STAMP_WORDS, lowest=0, highest=1, missing=0),
 )
 """The layout network is not asked, and gives no confidence, where the page is plain or the case clear."""

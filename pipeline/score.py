@@ -8,7 +8,12 @@ from models.page import PageReading, PageScore, ReadBy, Region, RegionKind, Sign
 from pipeline.ports import LayoutDetector
 from pipeline.signals.confidence import ConfidenceSummary, summarise_confidence
 from pipeline.signals.coverage import Coverage, UncoveredArea, measure_coverage
-from pipeline.signals.handwriting import Handwriting, find_handwriting, handwriting_likeness
+from pipeline.signals.handwriting import (
+    NO_HANDWRITING,
+    Handwriting,
+    find_handwriting,
+    handwriting_likeness,
+)
 from pipeline.signals.names import SignalName
 from pipeline.signals.plausibility import odd_word_share
 from pipeline.signals.rules import find_rules
@@ -25,6 +30,9 @@ MOST_HANDWRITING_REGIONS = 40
 
 MOST_UNSURE_SHARE = 0.4
 """Beyond this the page is escalated for its text, and the layout network's opinion would change nothing."""
+
+HIDDEN_LAYER_FIT = "text_layer_hidden_fit"
+"""Measured where the words of the text layer are not drawn but lie under a picture."""
 
 LEAST_STAMP_STRENGTH = 0.6
 """Weaker shapes are measured but not shown as regions."""
@@ -47,7 +55,7 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
     is_readable = confidence is None or confidence.unsure_share < MOST_UNSURE_SHARE
     tables = find_tables(view, rules, layout, may_ask_network=is_readable)
     stamps = find_stamps(view, rules)
-    handwriting = find_handwriting(view, rules)
+    handwriting = find_handwriting(view, rules) if _may_be_written_on(reading) else NO_HANDWRITING
     signals = (
         *_text_signals(confidence, odd_word_share(words)),
         *_ink_signals(coverage, confidence),
@@ -68,6 +76,13 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
     )
 
 
+def _may_be_written_on(reading: PageReading) -> bool:
+    """A page that was drawn from its text layer was never on paper; one with a hidden layer is a scan."""
+    return reading.read_by is not ReadBy.TEXT_LAYER or any(
+        signal.name == HIDDEN_LAYER_FIT and signal.measured is not None for signal in reading.signals
+    )
+
+
 def _text_signals(confidence: ConfidenceSummary | None, odd_words: float | None) -> tuple[Signal, ...]:
     p05, p10, median, unsure = (
         (confidence.p05, confidence.p10, confidence.median, confidence.unsure_share)
@@ -79,6 +94,7 @@ def _text_signals(confidence: ConfidenceSummary | None, odd_words: float | None)
         Signal(name=SignalName.CONFIDENCE_P10, measured=_rounded(p10)),
         Signal(name=SignalName.CONFIDENCE_MEDIAN, measured=_rounded(median)),
         Signal(name=SignalName.UNSURE_CHARACTER_SHARE, measured=_rounded(unsure)),
+        Signal(name=SignalName.UNSETTLED_CHARACTER_SHARE, measured=_rounded(unsure)),
         Signal(name=SignalName.ODD_WORD_SHARE, measured=_rounded(odd_words)),
     )
 

@@ -35,10 +35,14 @@ FIRST_ENGINE_SIGNALS: Final = frozenset(
         SignalName.CONFIDENCE_P10,
         SignalName.CONFIDENCE_MEDIAN,
         SignalName.UNSURE_CHARACTER_SHARE,
+        SignalName.UNSETTLED_CHARACTER_SHARE,
         SignalName.STROKE_IRREGULARITY,
         SignalName.HANDWRITING_LIKENESS,
         SignalName.HANDWRITING_PROBABILITY,
         SignalName.HANDWRITING_INK,
+        SignalName.TABLE_RULED_CELLS,
+        SignalName.TABLE_ALIGNED_ROWS,
+        SignalName.TABLE_LAYOUT_CONFIDENCE,
     }
 )
 
@@ -124,13 +128,21 @@ def word_agreement(one: Iterable[Line], other: Iterable[Line]) -> float:
 
 
 def with_agreement(score: PageScore, agreement: float) -> PageScore:
+    """What the first engine was unsure of is settled as far as the second reads the same."""
     agreed = Signal(name=SignalName.ENGINE_AGREEMENT, measured=round(agreement, 4))
-    return replace(score, signals=(*score.signals, agreed))
+    return replace(score, signals=(*(_settled(signal, agreement) for signal in score.signals), agreed))
+
+
+def _settled(signal: Signal, agreement: float) -> Signal:
+    if signal.name != SignalName.UNSETTLED_CHARACTER_SHARE or signal.measured is None:
+        return signal
+    return replace(signal, measured=round(signal.measured * (1 - agreement), 4))
 
 
 def joined_score(first: PageScore, second: PageScore) -> PageScore:
-    """The score of a page whose second reading was followed: what no word covers, and tables, by the second; how sure
-    the reading was, and what was written by hand, by the first, since the second engine is nearly always sure."""
+    """The score of a page whose second reading was followed: what no word covers, and the cells of tables, by the
+    second; how sure the reading was and what was written by hand by the first, since the second engine is nearly
+    always sure, and so are tables, since its boxes of words are guesses within a piece of a line."""
     kept = {signal.name: signal for signal in first.signals if signal.name in FIRST_ENGINE_SIGNALS}
     written = tuple(region for region in first.regions if region.kind is RegionKind.HANDWRITING)
     others = tuple(region for region in second.regions if region.kind is not RegionKind.HANDWRITING)

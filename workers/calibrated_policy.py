@@ -23,6 +23,7 @@ from workers.calibration import (
     fit,
     is_judged,
     labelled_signals,
+    neutral_log_odds,
     weighed_signals,
 )
 from workers.corpus_reading import MeasuredPage
@@ -50,7 +51,6 @@ def calibrate(
     repeated = cross_validate(data)
     thresholds = choose_thresholds(data, repeated)
     model = fit(data)
-    signals, bias = weighed_signals(data, model)
     at = {profile: thresholds.of(profile) for profile in TriageProfile}
     cross_validated = {profile: figures(data, repeated, least) for profile, least in at.items()}
     seen = [model.probability(data.levels)]
@@ -59,8 +59,9 @@ def calibrate(
         policy_version=fitted_on.isoformat(),
         provenance=_provenance(data, corpus, fitted_on, cross_validated),
         thresholds=thresholds,
-        bias=bias,
-        signals=signals,
+        bias=neutral_log_odds(model),
+        strongest_weight=round(float(model.coefficients[-1]), 4),
+        signals=weighed_signals(data, model),
         rules=base.rules,
     )
     return CalibratedPolicy(

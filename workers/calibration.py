@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold
 
 from models.errors import SettingsError
-from pipeline.policy import HardRule, ProfileThresholds, WeighedSignal
+from pipeline.policy import NEUTRAL_LEVEL, HardRule, ProfileThresholds, WeighedSignal
 from pipeline.policy_signals import SignalForm
 from workers.corpus_reading import MeasuredPage
 from workers.evaluation import Calibration, Outcomes, calibration, outcomes
@@ -29,6 +29,8 @@ Indices = NDArray[np.intp]
 
 INVERSE_PENALTY: Final = 3.0
 """Of coefficients between the two ends of a signal's range. From 0.5 to 5 the cross-validated F1 hardly moves."""
+SINGLE_SCALE: Final = 0.5
+"""The signals one by one are held to a fourfold penalty; the strongest sign carries over to new sources best."""
 BORDERLINE_WEIGHT: Final = 0.5
 SYNTHETIC_WEIGHT: Final = 0.5
 FOLDS: Final = 5
@@ -76,13 +78,14 @@ class LabelledSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOdds:
-    """``coefficients`` are 0 for signals that would have counted against their side."""
+    """``coefficients`` are 0 for signals that would have counted against their side; the last is that of the page's
+    highest level."""
 
     coefficients: Numbers
     intercept: float
 
     def of(self, levels: Numbers) -> Numbers:
-        result: Numbers = levels @ self.coefficients + self.intercept
+        result: Numbers = _with_strongest(levels) @ self.coefficients + self.intercept
         return result
 
     def probability(self, levels: Numbers) -> Numbers:
@@ -194,18 +197,21 @@ def choose_thresholds(data: LabelledSignals, repeated: Sequence[Numbers]) -> Pro
     )
 
 
-def weighed_signals(data: LabelledSignals, model: LogOdds) -> tuple[tuple[WeighedSignal, ...], float]:
-    """The signals that count, each neutral half-way between the means of pages that need the model and of those
-    that do not, and the log-odds of a page whose signals are all neutral."""
-    signals, bias = [], model.intercept
-    for column, form in enumerate(data.forms):
-        weight = round(float(model.coefficients[column]), 4)
-        if weight <= 0:
-            continue
-        neutral = round(form.value_at(_neutral_level(data, column)), 4)
-        bias += weight * form.level(neutral)
-        signals.append(WeighedSignal(**form.model_dump(), weight=weight, neutral=neutral))
-    return tuple(signals), round(bias, 4)
+def weighed_signals(data: LabelledSignals, model: LogOdds) -> tuple[WeighedSignal, ...]:
+    """Also those without a weight of their own: they may be a page's strongest sign."""
+    return tuple(
+        WeighedSignal(
+            **form.model_dump(),
+            weight=round(float(weight), 4),
+            neutral=round(form.value_at(NEUTRAL_LEVEL), 4),
+        )
+        for form, weight in zip(data.forms, model.coefficients, strict=False)
+    )
+
+
+def neutral_log_odds(model: LogOdds) -> float:
+    """Of a page whose signals are all neutral."""
+    return round(model.intercept + NEUTRAL_LEVEL * float(model.coefficients.sum()), 4)
 
 
 def ablation(
@@ -237,28 +243,28 @@ def is_judged(page: MeasuredPage) -> bool:
 
 def _fit_signs(data: LabelledSignals) -> LogOdds:
     """Fitted again without the signal that counts most against its side, until there is none."""
-    kept = np.ones(data.levels.shape[1], bool)
+    columns = _with_strongest(data.levels)
+    scales = np.append(np.full(data.levels.shape[1], SINGLE_SCALE), 1.0)
+    kept = np.ones(len(scales), bool)
     while True:
         model = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
-        model.fit(data.levels[:, kept], data.needs, sample_weight=data.weights)
+        model.fit((columns * scales)[:, kept], data.needs, sample_weight=data.weights)
         found = model.coef_[0]
         if (found >= 0).all() or kept.sum() == 1:
             break
         kept[np.flatnonzero(kept)[found.argmin()]] = False
     coefficients = np.zeros(len(kept))
     coefficients[kept] = np.maximum(found, 0)
-    return LogOdds(coefficients=coefficients, intercept=float(model.intercept_[0]))
+    return LogOdds(coefficients=coefficients * scales, intercept=float(model.intercept_[0]))
+
+
+def _with_strongest(levels: Numbers) -> Numbers:
+    return np.column_stack([levels, levels.max(axis=1)])
 
 
 def _folds(data: LabelledSignals, *, seed: int) -> Iterator[tuple[Indices, Indices]]:
     splitter = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
     yield from splitter.split(data.levels, data.needs, data.groups)
-
-
-def _neutral_level(data: LabelledSignals, column: int) -> float:
-    levels, weights = data.levels[:, column], data.weights
-    means = [np.average(levels[kind], weights=weights[kind]) for kind in (data.needs, ~data.needs)]
-    return float(sum(means) / 2)
 
 
 def _require_enough(data: LabelledSignals) -> None:

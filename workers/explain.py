@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Final, TypedDict, cast
 
 from models.errors import PageNotFound
-from models.page import ReadBy, Route
+from models.page import ReadBy, RegionKind, Route
 from pipeline.signals.names import SignalName
 from workers.signal_words import signal_in_words
 
@@ -21,6 +21,18 @@ ROUTES_IN_WORDS = {
     Route.OCR_DEGRADED: "needs the vision-language model and did not get it",
 }
 
+
+KIND_OF_SIGNAL: Final[Mapping[str, RegionKind]] = {
+    SignalName.HANDWRITING_PROBABILITY: RegionKind.HANDWRITING,
+    SignalName.HANDWRITING_LIKENESS: RegionKind.HANDWRITING,
+    SignalName.STAMP_STRENGTH: RegionKind.STAMP,
+    SignalName.TABLE_RULED_CELLS: RegionKind.TABLE,
+    SignalName.TABLE_ALIGNED_ROWS: RegionKind.TABLE,
+    SignalName.TABLE_LAYOUT_CONFIDENCE: RegionKind.TABLE,
+    SignalName.UNCOVERED_INK_SHARE: RegionKind.UNCOVERED_INK,
+    SignalName.UNCOVERED_LINE_SHARE: RegionKind.UNCOVERED_INK,
+}
+"""Where a signal's evidence stands on the page."""
 
 BY_ORDER = (SignalName.FORCED_VLM, SignalName.FORCED_OCR, SignalName.AUDIT)
 """Reasons that are no measure of the page."""
@@ -36,6 +48,11 @@ class TriageJson(TypedDict):
     escalate: bool
     reasons: list[ReasonJson]
     policy_version: str
+
+
+class RegionJson(TypedDict):
+    kind: str
+    box: list[float]
 
 
 class SignalJson(TypedDict):
@@ -67,6 +84,7 @@ class PageJson(RequiredPageJson, total=False):
     read_by: str
     skew_deg: float
     signals: list[SignalJson]
+    regions: list[RegionJson]
     error: ErrorJson | None
 
 
@@ -88,7 +106,7 @@ def explanation(explained: ExplainedPage) -> Iterator[str]:
     yield f"confidence: {_confidence_in_words(page['confidence'])}"
     yield f"page: {page['width_px']} x {page['height_px']} px at {page['dpi']:.0f} dpi{_turn_in_words(page)}"
     yield f"visual tokens if sent to the model: {page['visual_tokens_if_vlm']:,}"
-    yield from _reasons_in_words(page["triage"])
+    yield from _reasons_in_words(page)
 
 
 def reason_in_words(reason: ReasonJson) -> str:
@@ -143,7 +161,8 @@ def as_page_json(page: Mapping[str, object]) -> PageJson:
     return cast("PageJson", page)
 
 
-def _reasons_in_words(triage: TriageJson) -> Iterator[str]:
+def _reasons_in_words(page: PageJson) -> Iterator[str]:
+    triage = page["triage"]
     policy = f"policy {triage['policy_version']}"
     if not triage["reasons"]:
         yield f"no reason to send it to the model: neither a rule nor the probability ({policy})"
@@ -154,8 +173,20 @@ def _reasons_in_words(triage: TriageJson) -> Iterator[str]:
         yield f"reasons for the model, though the page was not sent ({policy}):"
     is_part = False
     for reason in triage["reasons"]:
-        yield f"    - {contribution_in_words(reason)}" if is_part else f"  - {reason_in_words(reason)}"
+        words = f"    - {contribution_in_words(reason)}" if is_part else f"  - {reason_in_words(reason)}"
+        yield f"{words}{_places_in_words(reason, page)}"
         is_part = is_part or reason["signal"] == SignalName.NEEDS_VLM_PROBABILITY
+
+
+def _places_in_words(reason: ReasonJson, page: PageJson) -> str:
+    """Like ``: 3 regions, 4 % of the page``; nothing for a signal of the page as a whole."""
+    kind = KIND_OF_SIGNAL.get(reason["signal"])
+    boxes = [region["box"] for region in page.get("regions", ()) if region["kind"] == kind]
+    if kind is None or not boxes:
+        return ""
+    covered = sum((right - left) * (bottom - top) for left, top, right, bottom in boxes)
+    share = min(covered / (page["width_px"] * page["height_px"]), 1.0)
+    return f": {len(boxes)} {'region' if len(boxes) == 1 else 'regions'}, {100 * share:.0f} % of the page"
 
 
 def _route_in_words(page: PageJson) -> str:

@@ -12,6 +12,7 @@ SCORE_SIGNALS: Final[Mapping[str, str]] = {
     SignalName.CONFIDENCE_P10: "confidence that a tenth of the characters stay under",
     SignalName.CONFIDENCE_MEDIAN: "median confidence of the characters",
     SignalName.UNSURE_CHARACTER_SHARE: "share of characters read with a confidence under 0.8",
+    SignalName.UNSETTLED_CHARACTER_SHARE: "share of characters that neither engine read with certainty",
     SignalName.ENGINE_AGREEMENT: "share of words on which two OCR engines agree",
     SignalName.ODD_WORD_SHARE: "share of words that no language has",
     SignalName.UNCOVERED_INK_SHARE: "share of the text-like ink that no word accounts for",

@@ -37,7 +37,7 @@ MOST_JUDGED: Final = 400
 AREA_GAP: Final = 0.7
 """Groups of one area stand no further apart, in text heights: the words of a note, the strokes of a drawing."""
 
-LEAST_AREA_INK: Final = 0.8
+LEAST_AREA_INK: Final = 1.2
 """Areas with less ink than this, in squares of the text height, are ticks and specks."""
 
 LEAST_PROBABILITY: Final = 0.5
@@ -90,6 +90,9 @@ class Handwriting:
     areas: tuple[HandwrittenArea, ...]
 
 
+NO_HANDWRITING: Final = Handwriting(probability=0.0, ink=0.0, areas=())
+
+
 def find_handwriting(view: PageView, rules: Rules) -> Handwriting:
     """Looks only at ink that was not read with confidence: clean print costs next to nothing, and a note that
     Tesseract reads well is no reason to look again."""
@@ -98,7 +101,7 @@ def find_handwriting(view: PageView, rules: Rules) -> Handwriting:
     doubtful = [group for group in find_groups(picture, view) if not _is_sure(group, picture.ink, sure)]
     largest = sorted(doubtful, key=lambda group: -group.ink_px)[:MOST_JUDGED]
     if not largest:
-        return Handwriting(probability=0.0, ink=0.0, areas=())
+        return NO_HANDWRITING
     meter = ShapeMeter(picture, view)
     probabilities = network().probabilities(np.array([meter.shape(group) for group in largest]))
     areas = [area for area in _areas(largest, probabilities, view) if area.ink >= LEAST_AREA_INK]

@@ -12,6 +12,7 @@ class SignalName(StrEnum):
     UNSURE_CHARACTER_SHARE = "unsure_character_share"
     ODD_WORD_SHARE = "odd_word_share"
     ENGINE_AGREEMENT = "engine_agreement"
+    UNSETTLED_CHARACTER_SHARE = "unsettled_character_share"
     UNCOVERED_INK_SHARE = "uncovered_ink_share"
     UNCOVERED_LINE_SHARE = "uncovered_line_share"
     STROKE_IRREGULARITY = "stroke_irregularity"

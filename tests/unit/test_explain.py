@@ -181,3 +181,23 @@ def test_other_json_is_not_taken_for_an_output(content: str, tmp_path: Path) -> 
     other.write_text(content)
     with pytest.raises(PageNotFound, match=r"package\.json: no output of doctriage"):
         page_of_output(other, 1)
+
+
+def test_a_reason_says_how_many_places_on_the_page_it_comes_from() -> None:
+    triage = {
+        "escalate": True,
+        "reasons": [
+            {"signal": "handwriting_probability", "measured": 0.91, "threshold": 0.8},
+            {"signal": "odd_word_share", "measured": 0.4, "threshold": 0.35},
+        ],
+        "policy_version": "7",
+    }
+    regions = [
+        {"kind": "handwriting", "box": [0, 0, 827, 117]},
+        {"kind": "handwriting", "box": [0, 1000, 827, 1117]},
+        {"kind": "stamp", "box": [0, 0, 500, 500]},
+    ]
+    lines = explained(triage=triage, regions=regions).splitlines()
+
+    assert lines[-2].endswith("(handwriting_probability): 2 regions, 5 % of the page")
+    assert lines[-1].endswith("(odd_word_share)")

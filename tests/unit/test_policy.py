@@ -113,3 +113,17 @@ def test_weights_speak_for_the_model_at_the_side_the_form_names() -> None:
         need = signal.highest if signal.side == "high" else signal.lowest
         rest = signal.lowest if signal.side == "high" else signal.highest
         assert signal.contribution(rest) <= 0 <= signal.contribution(need)
+
+
+def test_the_strongest_sign_counts_once_more_and_no_other() -> None:
+    policy = load_policy().model_copy(update={"strongest_weight": 0.0})
+    with_strongest = policy.model_copy(update={"strongest_weight": 4.0})
+    measured = {signal.signal.value: signal.neutral for signal in policy.signals}
+    sure = policy.signals[0]
+    measured[sure.signal.value] = sure.highest if sure.side == "high" else sure.lowest
+
+    without = [part.log_odds for part in policy.contributions(measured)]
+    with_it = [part.log_odds for part in with_strongest.contributions(measured)]
+
+    assert with_it[0] == pytest.approx(without[0] + 2.0)
+    assert with_it[1:] == without[1:]

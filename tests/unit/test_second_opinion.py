@@ -20,6 +20,7 @@ from pipeline.second_opinion import (
     is_wanted,
     joined_score,
     second_opinion,
+    with_agreement,
     word_agreement,
 )
 from pipeline.signals.names import SignalName
@@ -121,6 +122,16 @@ def test_ideographs_that_the_first_engine_cannot_read_are_taken_when_sure() -> N
 
 def test_an_engine_that_fails_costs_nothing_but_its_opinion() -> None:
     assert second_opinion(upright(), reading(RECEIPT), Second(EngineError("paddleocr: no"))) is None
+
+
+def test_what_both_read_alike_is_settled() -> None:
+    judged = with_agreement(score(unsure_character_share=0.4, unsettled_character_share=0.4), 0.75)
+
+    assert {signal.name: signal.measured for signal in judged.signals} == {
+        "unsure_character_share": 0.4,
+        "unsettled_character_share": pytest.approx(0.1),
+        "engine_agreement": 0.75,
+    }
 
 
 def test_agreement_knows_no_case_order_or_punctuation() -> None:

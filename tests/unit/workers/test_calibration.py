@@ -18,7 +18,7 @@ from pipeline.policy_signals import SignalForm
 from pipeline.signals.names import SignalName
 from workers import calibrated_policy
 from workers.calibrated_policy import calibrate
-from workers.calibration import cross_validate, fit, labelled_signals, weighed_signals
+from workers.calibration import cross_validate, fit, labelled_signals, neutral_log_odds, weighed_signals
 from workers.corpus_reading import MeasuredPage
 from workers.labelled import LabelledPage, ManifestRow
 
@@ -52,7 +52,7 @@ def _page(number: int, source: str, chance: random.Random) -> MeasuredPage:
 
 def weights(pages: Sequence[MeasuredPage]) -> dict[str, float]:
     data = labelled_signals(pages, FORMS, RULES)
-    signals, _ = weighed_signals(data, fit(data))
+    signals = weighed_signals(data, fit(data))
     return {signal.signal.value: signal.weight for signal in signals}
 
 
@@ -61,16 +61,20 @@ def test_a_useful_signal_weighs_most_and_one_that_counts_backwards_nothing() -> 
 
     assert found["uncovered_ink_share"] > 3
     assert found.get("stroke_irregularity", 0.0) < 1
-    assert "stamp_strength" not in found
+    assert found["stamp_strength"] == 0
 
 
 def test_the_written_policy_gives_the_fitted_probabilities() -> None:
     pages = corpus()
     data = labelled_signals(pages, FORMS, RULES)
     model = fit(data)
-    signals, bias = weighed_signals(data, model)
     policy = Policy.model_validate(
-        load_policy().model_dump() | {"signals": [one.model_dump() for one in signals], "bias": bias}
+        load_policy().model_dump()
+        | {
+            "signals": [one.model_dump() for one in weighed_signals(data, model)],
+            "bias": neutral_log_odds(model),
+            "strongest_weight": float(model.coefficients[-1]),
+        }
     )
 
     by_policy = [policy.probability(page.signals) for page in pages]
@@ -127,3 +131,22 @@ def test_a_calibrated_policy_says_where_it_comes_from(monkeypatch: pytest.Monkey
 def test_the_same_pages_give_the_same_policy() -> None:
     first, second = (weights(corpus()) for _ in range(2))
     assert first == second
+
+
+def test_one_strong_sign_is_reason_enough_though_sources_differ_in_kind() -> None:
+    """Half of the pages in need show one sign, half another: pages that show either weigh as much as both would."""
+    pages = [
+        replace(
+            page,
+            signals={
+                "uncovered_ink_share": 0.7 if page.label.row.needs_vlm and number % 4 < 2 else 0.2,
+                "stamp_strength": 0.9 if page.label.row.needs_vlm and number % 4 >= 2 else 0.0,
+            },
+        )
+        for number, page in enumerate(corpus())
+    ]
+    data = labelled_signals(pages, FORMS, ())
+    probabilities = fit(data).probability(data.levels)
+
+    assert probabilities[data.needs].min() > 0.8
+    assert probabilities[~data.needs].max() < 0.2
