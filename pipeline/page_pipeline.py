@@ -18,7 +18,7 @@ from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
 from pipeline.rasterise import rasterise_pages
 from pipeline.read import Readers, read_page
 from pipeline.score import score_page
-from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_agreement
+from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_opinion
 from pipeline.settings import Settings
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.upright import UprightPage
@@ -143,4 +143,4 @@ def _with_second_opinion(
         return reading, score
     if opinion.reading is not reading:
         score = joined_score(score, score_page(upright, opinion.reading, layout=engines.layout))
-    return opinion.reading, with_agreement(score, opinion.agreement)
+    return opinion.reading, with_opinion(score, opinion)

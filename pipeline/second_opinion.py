@@ -73,10 +73,12 @@ RULES: Final = OpinionRules()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondOpinion:
-    """``reading`` is the better of the two; ``agreement`` from 0 to 1."""
+    """``reading`` is the better of the two. ``agreement`` of their words and ``settled``, the share of what the first
+    was unsure of that is certain now, are from 0 to 1."""
 
     reading: PageReading
     agreement: float
+    settled: float
 
 
 def is_wanted(score: PageScore, *, rules: OpinionRules = RULES) -> bool:
@@ -98,25 +100,34 @@ def second_opinion(
         return None
     agreement = word_agreement(first.lines, lines)
     if not _is_followed(lines, first.lines, agreement, rules):
-        return SecondOpinion(reading=first, agreement=agreement)
+        return SecondOpinion(reading=first, agreement=agreement, settled=agreement)
     blocks = ordered_blocks(lines, raster.image.width, raster.image.height)
     return SecondOpinion(
-        reading=replace(first, read_by=ReadBy(engine.name), blocks=blocks), agreement=agreement
+        reading=replace(first, read_by=ReadBy(engine.name), blocks=blocks),
+        agreement=agreement,
+        settled=mean_confidence(lines) if _is_sure_of_ideographs(lines, rules) else agreement,
     )
 
 
 def _is_followed(lines: Sequence[Line], first: Sequence[Line], agreement: float, rules: OpinionRules) -> bool:
-    letters = [character for line in lines for character in line.text if character.isalnum()]
-    if len(letters) < rules.least_letters * sum(map(str.isalnum, "".join(line.text for line in first))):
+    if _letters(lines) < rules.least_letters * _letters(first):
         return False
     if agreement >= rules.least_agreement or mean_confidence(first) < rules.hopeless_confidence:
         return True
-    ideographs = sum(map(is_square, letters))
+    return _is_sure_of_ideographs(lines, rules)
+
+
+def _is_sure_of_ideographs(lines: Sequence[Line], rules: OpinionRules) -> bool:
+    ideographs = sum(is_square(character) for line in lines for character in line.text)
     return (
         ideographs > 0
-        and ideographs >= rules.least_ideographs * len(letters)
+        and ideographs >= rules.least_ideographs * _letters(lines)
         and mean_confidence(lines) >= rules.ideograph_confidence
     )
+
+
+def _letters(lines: Sequence[Line]) -> int:
+    return sum(character.isalnum() for line in lines for character in line.text)
 
 
 def word_agreement(one: Iterable[Line], other: Iterable[Line]) -> float:
@@ -127,23 +138,31 @@ def word_agreement(one: Iterable[Line], other: Iterable[Line]) -> float:
     return 2 * (first & second).total() / total if total else 0.0
 
 
-def with_agreement(score: PageScore, agreement: float) -> PageScore:
-    """What the first engine was unsure of is settled as far as the second reads the same."""
-    agreed = Signal(name=SignalName.ENGINE_AGREEMENT, measured=round(agreement, 4))
-    return replace(score, signals=(*(_settled(signal, agreement) for signal in score.signals), agreed))
+def with_opinion(score: PageScore, opinion: SecondOpinion) -> PageScore:
+    """``score`` with how far the two readings agree, and without the doubt that the second has settled."""
+    agreed = Signal(name=SignalName.ENGINE_AGREEMENT, measured=round(opinion.agreement, 4))
+    return replace(score, signals=(*(_settled(signal, opinion.settled) for signal in score.signals), agreed))
 
 
-def _settled(signal: Signal, agreement: float) -> Signal:
+def _settled(signal: Signal, settled: float) -> Signal:
     if signal.name != SignalName.UNSETTLED_CHARACTER_SHARE or signal.measured is None:
         return signal
-    return replace(signal, measured=round(signal.measured * (1 - agreement), 4))
+    return replace(signal, measured=round(signal.measured * (1 - settled), 4))
 
 
 def joined_score(first: PageScore, second: PageScore) -> PageScore:
     """The score of a page whose second reading was followed: what no word covers, and the cells of tables, by the
     second; how sure the reading was and what was written by hand by the first, since the second engine is nearly
-    always sure, and so are tables, since its boxes of words are guesses within a piece of a line."""
+    always sure, and so are tables, since its boxes of words are guesses within a piece of a line. A stamp's words
+    count when either has read them."""
     kept = {signal.name: signal for signal in first.signals if signal.name in FIRST_ENGINE_SIGNALS}
+    stamp_words = [
+        signal
+        for score in (first, second)
+        for signal in score.signals
+        if signal.name == SignalName.STAMP_WORDS
+    ]
+    kept |= {signal.name: signal for signal in sorted(stamp_words, key=lambda found: found.measured or 0.0)}
     written = tuple(region for region in first.regions if region.kind is RegionKind.HANDWRITING)
     others = tuple(region for region in second.regions if region.kind is not RegionKind.HANDWRITING)
     return replace(

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold
 
 from models.errors import SettingsError
+from models.page import TriageProfile
 from pipeline.policy import NEUTRAL_LEVEL, HardRule, ProfileThresholds, WeighedSignal
 from pipeline.policy_signals import SignalForm
 from workers.corpus_reading import MeasuredPage
@@ -39,11 +40,13 @@ LEAST_GROUPS: Final = 2 * FOLDS
 LEAST_PAGES_OF_A_KIND: Final = 4 * FOLDS
 
 THRESHOLDS: Final = tuple(step / 100 for step in range(5, 96))
-PLATEAU: Final = 0.005
-"""Thresholds whose F1 is so close to the best are as good; the middle one is taken."""
-
-THRIFTY_PRECISION: Final = 0.98
-THOROUGH_RECALL: Final = 0.98
+LEAST_PRECISION: Final = {
+    TriageProfile.THRIFTY: 0.98,
+    TriageProfile.BALANCED: 0.95,
+    TriageProfile.THOROUGH: 0.90,
+}
+"""What share of the clearly labelled pages that a profile sends must have needed it. A page that is missed is a wrong
+record, a needless one some thousand tokens: so within that, as many as possible are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,22 +181,19 @@ def _pairs(values: Numbers | Flags, needs: Flags, index: Indices) -> list[tuple[
 
 
 def choose_thresholds(data: LabelledSignals, repeated: Sequence[Numbers]) -> ProfileThresholds:
-    """On cross-validated probabilities. ``balanced`` is the best for F1 on clear and on all labels, ``thrifty``
-    the lowest above it that is right about nearly all pages it sends, ``thorough`` the highest under it that
-    misses next to none; clear labels count for these two."""
-    at = {threshold: figures(data, repeated, threshold) for threshold in THRESHOLDS}
-    quality = {
-        threshold: (found.clear.f1 or 0.0) + (found.all_labels.f1 or 0.0) for threshold, found in at.items()
+    """For each profile the lowest threshold that keeps its ``LEAST_PRECISION``, on cross-validated probabilities."""
+    precision = {
+        threshold: figures(data, repeated, threshold).clear.precision or 0.0 for threshold in THRESHOLDS
     }
-    best = max(quality.values())
-    plateau = [threshold for threshold, value in quality.items() if value >= best - PLATEAU]
-    balanced = plateau[len(plateau) // 2]
-    above = [threshold for threshold in THRESHOLDS if threshold >= balanced]
-    below = [threshold for threshold in reversed(THRESHOLDS) if threshold <= balanced]
-    precise = (threshold for threshold in above if (at[threshold].clear.precision or 0) >= THRIFTY_PRECISION)
-    complete = (threshold for threshold in below if (at[threshold].clear.recall or 0) >= THOROUGH_RECALL)
+
+    def lowest(profile: TriageProfile) -> float:
+        kept = (threshold for threshold in THRESHOLDS if precision[threshold] >= LEAST_PRECISION[profile])
+        return next(kept, THRESHOLDS[-1])
+
     return ProfileThresholds(
-        thorough=next(complete, THRESHOLDS[0]), balanced=balanced, thrifty=next(precise, THRESHOLDS[-1])
+        thorough=lowest(TriageProfile.THOROUGH),
+        balanced=lowest(TriageProfile.BALANCED),
+        thrifty=lowest(TriageProfile.THRIFTY),
     )
 
 

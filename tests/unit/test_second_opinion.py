@@ -20,7 +20,7 @@ from pipeline.second_opinion import (
     is_wanted,
     joined_score,
     second_opinion,
-    with_agreement,
+    with_opinion,
     word_agreement,
 )
 from pipeline.signals.names import SignalName
@@ -116,8 +116,10 @@ def test_a_second_reading_that_lost_much_of_the_text_is_not_taken() -> None:
 def test_ideographs_that_the_first_engine_cannot_read_are_taken_when_sure() -> None:
     columns = "雪国の長いトンネルを抜けると 夜の底が白くなった 信号所に汽車が止まった"
 
-    assert opinion("E Ip iz FF", lines(columns, 0.98)).reading.read_by is ReadBy.PADDLEOCR
-    assert opinion("E Ip iz FF", lines(columns, 0.8)).reading.read_by is ReadBy.TESSERACT
+    sure, unsure = (opinion("E Ip iz FF", lines(columns, confidence)) for confidence in (0.98, 0.8))
+
+    assert (sure.reading.read_by, sure.settled) == (ReadBy.PADDLEOCR, pytest.approx(0.98))
+    assert (unsure.reading.read_by, unsure.settled) == (ReadBy.TESSERACT, 0)
 
 
 def test_an_engine_that_fails_costs_nothing_but_its_opinion() -> None:
@@ -125,7 +127,8 @@ def test_an_engine_that_fails_costs_nothing_but_its_opinion() -> None:
 
 
 def test_what_both_read_alike_is_settled() -> None:
-    judged = with_agreement(score(unsure_character_share=0.4, unsettled_character_share=0.4), 0.75)
+    alike = SecondOpinion(reading=reading(RECEIPT), agreement=0.75, settled=0.75)
+    judged = with_opinion(score(unsure_character_share=0.4, unsettled_character_share=0.4), alike)
 
     assert {signal.name: signal.measured for signal in judged.signals} == {
         "unsure_character_share": 0.4,
@@ -147,6 +150,7 @@ def test_how_sure_the_first_was_and_what_a_hand_wrote_are_kept_when_the_second_i
         signals=(
             Signal(name=SignalName.UNSURE_CHARACTER_SHARE, measured=0.3),
             Signal(name=SignalName.UNCOVERED_LINE_SHARE, measured=0.4),
+            Signal(name=SignalName.STAMP_WORDS, measured=1.0),
         ),
         regions=(written,),
     )
@@ -154,6 +158,7 @@ def test_how_sure_the_first_was_and_what_a_hand_wrote_are_kept_when_the_second_i
         signals=(
             Signal(name=SignalName.UNSURE_CHARACTER_SHARE, measured=0.0),
             Signal(name=SignalName.UNCOVERED_LINE_SHARE, measured=0.0),
+            Signal(name=SignalName.STAMP_WORDS, measured=0.0),
         ),
         regions=(stamp,),
     )
@@ -163,5 +168,6 @@ def test_how_sure_the_first_was_and_what_a_hand_wrote_are_kept_when_the_second_i
     assert {signal.name: signal.measured for signal in joined.signals} == {
         SignalName.UNSURE_CHARACTER_SHARE: 0.3,
         SignalName.UNCOVERED_LINE_SHARE: 0.0,
+        SignalName.STAMP_WORDS: 1.0,
     }
     assert joined.regions == (written, stamp)
