@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.settings import Settings
 
-RESULT_VERSION = 4
+RESULT_VERSION = 5
 """Raised whenever a change in this program makes the same page read differently."""
 
 WITHOUT_EFFECT: frozenset[str] = frozenset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,7 +31,7 @@ def odd_word_share(words: Sequence[Word]) -> float | None:
 
 
 def _is_odd(text: str) -> bool:
-    core = text.strip(_EDGE_PUNCTUATION)
+    core = _without_marks(text).strip(_EDGE_PUNCTUATION)
     if not core:
         return len(text) < 3 and text not in {
             "-",
@@ -49,3 +50,12 @@ def _is_odd(text: str) -> bool:
             ":",
         }
     return _WORDLIKE.fullmatch(core) is None or re.search(r"[a-zà-ÿ][A-Z]+[a-zà-ÿ]", core) is not None
+
+
+def _without_marks(text: str) -> str:
+    """Vowel points and accents are no letters of their own: pointed Hebrew, Arabic, Devanagari."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFD", text)
+    bare = "".join(character for character in decomposed if not unicodedata.category(character).startswith("M"))
+    return unicodedata.normalize("NFC", bare)

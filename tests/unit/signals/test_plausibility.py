@@ -16,6 +16,7 @@ def share(*texts: str) -> float | None:
     [
         "house", "Straße", "d’accord", "(well-known)", "U.S.A.", "1,234.50", "12/03/2022", "§12", "10kg", "&",
         "—", "дом", "日本語", "שלום", "R2D2"[:2], "COVID-19,"[:5], "“quoted”", "$4.99", "25%",
+        "שָׁלוֹם", "हिन्दी", "مُحَمَّد", "naïve",
     ],
 )  # fmt: skip
 def test_words_of_any_script_and_numbers_are_plausible(text: str) -> None:
