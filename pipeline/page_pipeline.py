@@ -136,7 +136,7 @@ def _with_second_opinion(
     upright: UprightPage, reading: PageReading, score: PageScore, engines: Engines
 ) -> tuple[PageReading, PageScore]:
     second = engines.readers.second
-    if second is None or not is_wanted(score):
+    if second is None or not is_wanted(reading, score):
         return reading, score
     opinion = second_opinion(upright, reading, second)
     if opinion is None:

@@ -55,7 +55,7 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
     is_readable = confidence is None or confidence.unsure_share < MOST_UNSURE_SHARE
     tables = find_tables(view, rules, layout, may_ask_network=is_readable)
     stamps = find_stamps(view, rules)
-    handwriting = find_handwriting(view, rules) if _may_be_written_on(reading) else NO_HANDWRITING
+    handwriting = find_handwriting(view, rules, stamps) if _may_be_written_on(reading) else NO_HANDWRITING
     signals = (
         *_text_signals(confidence, odd_word_share(words)),
         *_ink_signals(coverage, confidence),

@@ -57,10 +57,12 @@ class OpinionRules:
     confidence below ``hopeless_confidence`` (handwriting 0.1 to 0.6 of the words against 0 to 0.1). It knows
     ideographs and kana, also set in columns: it is followed where ``least_ideographs`` of its letters are such, with
     ``ideograph_confidence`` (pages of them 0.75 and 0.98; Korean taken for them 0.13 and 0.89). It is never followed
-    with less than ``least_letters`` of the first reading's letters: scripts that it cannot read give few or none.
+    with less than ``least_letters`` of the first reading's letters: scripts that it cannot read give few or none. Nor
+    is it asked about less than ``least_text`` letters, such as a page's number, which the first reads one by one.
     """
 
     unsure_share: float = 0.14
+    least_text: int = 12
     least_agreement: float = 0.4
     hopeless_confidence: float = 0.6
     least_letters: float = 0.7
@@ -81,11 +83,13 @@ class SecondOpinion:
     settled: float
 
 
-def is_wanted(score: PageScore, *, rules: OpinionRules = RULES) -> bool:
-    """Whether the reading is unsure and nothing is known that only seeing could tell."""
+def is_wanted(reading: PageReading, score: PageScore, *, rules: OpinionRules = RULES) -> bool:
+    """Whether a page with some text was read without certainty, in a script that can be read."""
     measured: Mapping[str, float | None] = {signal.name: signal.measured for signal in score.signals}
     unsure = measured.get(SignalName.UNSURE_CHARACTER_SHARE)
-    return unsure is not None and unsure >= rules.unsure_share and not measured.get(SignalName.SCRIPT_UNREAD)
+    if unsure is None or unsure < rules.unsure_share or measured.get(SignalName.SCRIPT_UNREAD):
+        return False
+    return _letters(reading.lines) >= rules.least_text
 
 
 def second_opinion(

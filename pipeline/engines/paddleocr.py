@@ -6,10 +6,11 @@ import contextlib
 import io
 import logging
 import os
+import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from PIL import Image
@@ -33,6 +34,9 @@ TILES = TileRules(
 """A strip is cut, as the detector would shrink it until nothing is legible."""
 
 LEAST_SIDE_PX = 8
+
+NARROW_SIGNS: Final = str.maketrans("，；：（）！？。", ",;:()!?.")
+"""The network knows Chinese and writes its signs in other languages too."""
 
 
 class PaddleOcrEngine:
@@ -141,16 +145,29 @@ def _lines(page: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _words(texts: Sequence[str], boxes: Any, confidence: float) -> Iterator[Word]:
-    """The network cuts a line into runs of letters, of digits and single signs; a word is what no space parts."""
-    text, parts = "", []
+    """The network cuts a line into runs of letters, of digits and single signs; a word is what no space parts, and
+    what no sign parts after which the network has lost the space ("age,gender")."""
+    text = ""
+    parts: list[Any] = []
+    has_ideographs = any(unicodedata.category(character) == "Lo" for piece in texts for character in piece)
     for piece, box in [*zip(texts, boxes, strict=True), (" ", None)]:
-        cleaned = clean_text(piece)
+        cleaned = clean_text(piece if has_ideographs else piece.translate(NARROW_SIGNS))
+        if parts and (not piece.strip() or _lost_a_space(text, cleaned)):
+            yield Word(text=text, box=_around(parts), confidence=confidence)
+            text, parts = "", []
         if cleaned:
             text += cleaned
             parts.append(box)
-        if (not piece.strip()) and parts:
-            yield Word(text=text, box=_around(parts), confidence=confidence)
-            text, parts = "", []
+
+
+def _lost_a_space(text: str, following: str) -> bool:
+    """Prose has a space between a sign that ends a clause and a letter; numbers, times and addresses have none."""
+    before, sign = text[:-1], text[-1]
+    if not (before and following[:1].isalpha() and before[-1] not in "/:.@"):
+        return False
+    if sign in ",;:":
+        return True
+    return sign == "." and following[0].isupper() and before[-2:].islower() and before[-2:].isalpha()
 
 
 def _around(boxes: Sequence[Any]) -> Box:

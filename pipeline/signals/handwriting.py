@@ -22,6 +22,7 @@ from pipeline.signals.confidence import ConfidenceSummary
 from pipeline.signals.coverage import Coverage
 from pipeline.signals.ink_groups import SHAPE_NAMES, InkGroup, ShapeMeter, find_groups, find_strokes
 from pipeline.signals.rules import Rules
+from pipeline.signals.stamps import Stamp
 from pipeline.signals.view import Numbers, PageView
 
 WEIGHTS_FILE: Final = Path(__file__).with_name("handwriting.json")
@@ -41,6 +42,7 @@ LEAST_AREA_INK: Final = 1.2
 """Areas with less ink than this, in squares of the text height, are ticks and specks."""
 
 LEAST_PROBABILITY: Final = 0.5
+CERTAIN_STAMP: Final = 0.8
 
 TYPE_IRREGULARITY: Final = 0.2
 """Stroke heights of type seldom spread further than this (median absolute deviation over median)."""
@@ -93,11 +95,17 @@ class Handwriting:
 NO_HANDWRITING: Final = Handwriting(probability=0.0, ink=0.0, areas=())
 
 
-def find_handwriting(view: PageView, rules: Rules) -> Handwriting:
+def find_handwriting(view: PageView, rules: Rules, stamps: Sequence[Stamp] = ()) -> Handwriting:
     """Looks only at ink that was not read with confidence: clean print costs next to nothing, and a note that
-    Tesseract reads well is no reason to look again."""
+    Tesseract reads well is no reason to look again. What lies within a certain stamp is the stamp's."""
     picture = find_strokes(view, rules)
     sure = _sure_mask(view)
+    for stamp in stamps:
+        if stamp.strength >= CERTAIN_STAMP:
+            sure[
+                round(stamp.top_px) : round(stamp.bottom_px) + 1,
+                round(stamp.left_px) : round(stamp.right_px) + 1,
+            ] = True
     doubtful = [group for group in find_groups(picture, view) if not _is_sure(group, picture.ink, sure)]
     largest = sorted(doubtful, key=lambda group: -group.ink_px)[:MOST_JUDGED]
     if not largest:

@@ -57,5 +57,7 @@ def _without_marks(text: str) -> str:
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFD", text)
-    bare = "".join(character for character in decomposed if not unicodedata.category(character).startswith("M"))
+    bare = "".join(
+        character for character in decomposed if not unicodedata.category(character).startswith("M")
+    )
     return unicodedata.normalize("NFC", bare)

@@ -83,7 +83,8 @@ def score(**measured: float | None) -> PageScore:
 def test_only_unsure_readings_of_a_known_script_are_read_twice(
     measured: dict[str, float | None], wanted: bool
 ) -> None:
-    assert is_wanted(score(**measured)) is wanted
+    assert is_wanted(reading(RECEIPT), score(**measured)) is wanted
+    assert not is_wanted(reading("- 214 -"), score(**measured))
 
 
 def test_where_both_see_the_same_text_the_second_reading_is_taken() -> None:

@@ -11,10 +11,10 @@ POLICY = Policy(
     schema_version=1,
     policy_version="test-1",
     thresholds=ProfileThresholds(thorough=0.3, balanced=0.5, thrifty=0.7),
-    bias=-1.0,
+    bias=0.0,
     signals=(
         WeighedSignal(
-            signal=SignalName.UNSURE_CHARACTER_SHARE, lowest=0, highest=0.5, missing=0, weight=4, neutral=0.1
+            signal=SignalName.UNSURE_CHARACTER_SHARE, lowest=0, highest=0.5, missing=0, weight=6, neutral=0.25
         ),
         WeighedSignal(
             signal=SignalName.CONFIDENCE_P10,
@@ -23,10 +23,10 @@ POLICY = Policy(
             missing=0.9,
             side="low",
             weight=2,
-            neutral=0.7,
+            neutral=0.65,
         ),
         WeighedSignal(
-            signal=SignalName.STAMP_STRENGTH, lowest=0, highest=1, missing=0, weight=1, neutral=0.2
+            signal=SignalName.STAMP_STRENGTH, lowest=0, highest=1, missing=0, weight=1, neutral=0.5
         ),
     ),
     rules=(
@@ -96,9 +96,9 @@ def test_the_probability_escalates_and_the_signals_that_raised_it_come_after_it_
     assert decision.escalate
     assert decision.reasons == (
         TriageReason(signal="needs_vlm_probability", measured=decision.probability or 0.0, threshold=0.5),
-        TriageReason(signal="unsure_character_share", measured=0.4, threshold=0.1),
-        TriageReason(signal="stamp_strength", measured=0.9, threshold=0.2),
-        TriageReason(signal="confidence_p10", measured=0.6, threshold=0.7),
+        TriageReason(signal="unsure_character_share", measured=0.4, threshold=0.25),
+        TriageReason(signal="stamp_strength", measured=0.9, threshold=0.5),
+        TriageReason(signal="confidence_p10", measured=0.6, threshold=0.65),
     )
 
 
