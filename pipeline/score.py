@@ -39,7 +39,7 @@ LEAST_STAMP_STRENGTH = 0.6
 
 
 def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDetector) -> PageScore:
-    """All boxes are in the upright page. Costs well under 0.1 s, and 0.2 s more where the layout network is
+    """All boxes are in the upright page. Costs about 0.1 s, and 0.2 s more where the layout network is
     asked.
 
     A blank page, which no reader was asked to read, has no signals but those of the reading and that it is

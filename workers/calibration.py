@@ -217,8 +217,8 @@ def neutral_log_odds(model: LogOdds) -> float:
 def ablation(
     pages: Sequence[MeasuredPage], forms: Sequence[SignalForm], rules: Sequence[HardRule]
 ) -> Iterator[tuple[str, Figures]]:
-    """Cross-validated figures without each of the signals, in the model and in the rules, at the threshold that
-    is then the best; and those of the rules alone and of the model alone."""
+    """Cross-validated figures without each of the signals, in the model and in the rules, at the ``balanced``
+    threshold that then results; and those of the rules alone and of the model alone."""
     yield "hard rules alone", _rules_alone(labelled_signals(pages, forms, rules))
     yield "probability alone", _best(labelled_signals(pages, forms, ()))
     for left_out in forms:

@@ -110,7 +110,7 @@ def _figures_table(found: CalibratedPolicy) -> Table:
 def _ablation_table(rows: Mapping[str, Figures]) -> Table:
     from workers.cli.corpus import new_table
 
-    table = new_table("Cross-validated, each at the threshold that is then the best", "policy", HEADINGS)
+    table = new_table("Cross-validated, each at the balanced threshold that then results", "policy", HEADINGS)
     for name, row in rows.items():
         table.add_row(name, *_cells(row))
     return table
