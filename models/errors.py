@@ -119,3 +119,93 @@ class PageNotFound(DoctriageError):
     """No finished page answers to that name and number."""
 
     code = "page_not_found"
+
+
+class VlmError(DoctriageError):
+    """A call to the VLM gave no answer. ``retry_after_s`` is what the server asked for, None where it did not.
+    ``may_have_cost``: the model may have worked on it, though no usage came back."""
+
+    code = "vlm_error"
+    retryable = True
+    may_have_cost: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class VlmUnreachable(VlmError):
+    """No connection: refused, no such host, no route."""
+
+    code = "vlm_unreachable"
+
+
+class VlmConnectionLost(VlmError):
+    """The connection ended before the answer was there."""
+
+    code = "vlm_connection_lost"
+    may_have_cost = True
+
+
+class VlmTimedOut(VlmError):
+    code = "vlm_timed_out"
+    may_have_cost = True
+
+
+class VlmRateLimited(VlmError):
+    """HTTP 429."""
+
+    code = "vlm_rate_limited"
+
+
+class VlmOverloaded(VlmError):
+    """HTTP 503: loading, draining, or its queue is full."""
+
+    code = "vlm_overloaded"
+
+
+class VlmServerError(VlmError):
+    """Any other HTTP 5xx."""
+
+    code = "vlm_server_error"
+    may_have_cost = True
+
+
+class VlmRequestRefused(VlmError):
+    """HTTP 400, 413 or 422: this request will never be taken."""
+
+    code = "vlm_request_refused"
+    retryable = False
+
+
+class VlmUnauthorised(VlmError):
+    """HTTP 401 or 403: no request will be taken with this key."""
+
+    code = "vlm_unauthorised"
+    retryable = False
+
+
+class VlmModelNotFound(VlmError):
+    """HTTP 404: no such model, or no such path."""
+
+    code = "vlm_model_not_found"
+    retryable = False
+
+
+class VlmBadResponse(VlmError):
+    """HTTP 200 with something that is no chat completion."""
+
+    code = "vlm_bad_response"
+    may_have_cost = True
+
+
+class PlanImpossible(DoctriageError):
+    """The wishes for the VLM service do not fit together; the message shows the arithmetic."""
+
+    code = "plan_impossible"
+
+
+class ProfileInvalid(DoctriageError):
+    """A model profile cannot be read, or does not match the model's own files."""
+
+    code = "profile_invalid"

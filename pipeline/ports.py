@@ -13,6 +13,7 @@ from PIL import Image
 from models.geometry import Box
 from models.page import Region
 from models.text import Line
+from models.transcription import VlmReply, VlmRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,3 +183,19 @@ class ScriptReader(Protocol):
     def glance(self, image: Image.Image, *, dpi: float, languages: Sequence[str]) -> tuple[Line, ...]:
         """One quick reading of a part of a page, good enough to compare languages."""
         ...
+
+
+class VlmEngine(Protocol):
+    """Sends pages to a vision-language model behind an OpenAI-compatible endpoint.
+
+    ``transcribe`` makes exactly one call, never a retry, and raises one of the ``VlmError`` tree where no answer
+    came of it. The prompt is its own: a request brings images and sampling only."""
+
+    @property
+    def model_id(self) -> str:
+        """The name the server knows the model by."""
+        ...
+
+    async def transcribe(self, request: VlmRequest) -> VlmReply: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,150 @@
+"""A page on its way through the VLM, as values: the image sent, the reply, the verdict, the attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """What a call cost. ``prompt_tokens`` include ``cached_tokens``, ``completion_tokens`` include
+    ``reasoning_tokens``; None where the server does not tell them apart. ``is_estimated``: the server did not
+    say, and these are the tokens predicted."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    is_estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedImage:
+    """A page, or a strip of one, as it is sent: whole cells a side, so that the server leaves its size alone.
+
+    ``encoded`` is a PNG; ``visual_tokens`` is what the server will bill for it, without the two tokens that open
+    and close an image in the prompt. ``tier`` names the pixel budget it was fitted to.
+    """
+
+    encoded: bytes = field(repr=False)
+    width_px: int
+    height_px: int
+    visual_tokens: int
+    tier: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VlmRequest:
+    """One call. ``request_id`` names page and attempt. A lower ``priority`` is served first."""
+
+    request_id: str
+    images: tuple[FittedImage, ...]
+    temperature: float
+    max_tokens: int
+    priority: int = 0
+
+    @property
+    def visual_tokens(self) -> int:
+        return sum(image.visual_tokens for image in self.images)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VlmReply:
+    """What came back, unjudged. ``usage`` is None where the server did not say. ``finish_reason`` is the
+    protocol's: ``stop``, ``length``, ``content_filter``, …"""
+
+    text: str
+    finish_reason: str | None
+    usage: TokenUsage | None
+    model_id: str
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAnswer:
+    """A reply in the terms of the output contract, cleaned: no fence, no chat, no unsafe HTML.
+
+    ``markdown`` may hold HTML tables and the marks ``<handwriting>``, ``<stamp>``, ``<signature/>`` and
+    ``<figure>``; ``text`` is the same without markup; ``tables`` are the ``<table>`` elements in order.
+    ``rotation_deg`` (0, 90, 180, 270) is the clockwise turn that would make the image upright, ``language`` an
+    ISO 639-1 code; both None where the reply does not say. ``is_blank``: the reply says that there is nothing on
+    the page. ``removed`` names what was cut away, such as "chat" or "fence".
+    """
+
+    markdown: str
+    text: str
+    tables: tuple[str, ...] = ()
+    language: str | None = None
+    rotation_deg: int | None = None
+    is_blank: bool = False
+    removed: tuple[str, ...] = ()
+
+
+class Verdict(StrEnum):
+    """What became of a call. All but ``accepted`` leave the page without the VLM's text."""
+
+    ACCEPTED = "accepted"
+    # The answer is no good.
+    TRUNCATED = "truncated"
+    REPETITION = "repetition"
+    OVERLONG = "overlong"
+    EMPTY = "empty"
+    WRONG_SCRIPT = "wrong_script"
+    REFUSAL = "refusal"
+    PROMPT_ECHO = "prompt_echo"
+    LOST_WORDS = "lost_words"
+    INVENTED_TEXT = "invented_text"
+    BROKEN_TABLE = "broken_table"
+    NOT_UPRIGHT = "not_upright"
+    CONTENT_FILTERED = "content_filtered"
+    # There is no answer.
+    UNREACHABLE = "unreachable"
+    CONNECTION_LOST = "connection_lost"
+    TIMED_OUT = "timed_out"
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    SERVER_ERROR = "server_error"
+    REQUEST_REFUSED = "request_refused"
+    UNAUTHORISED = "unauthorised"
+    MODEL_NOT_FOUND = "model_not_found"
+    BAD_RESPONSE = "bad_response"
+    ABANDONED = "abandoned"
+    """The process that made the call ended before it was booked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One number behind a verdict, with the limit it crossed; ``sample`` quotes the answer (at most 200
+    characters) where a number says too little."""
+
+    name: str
+    measured: float
+    limit: float
+    sample: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    verdict: Verdict
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One call, booked. ``attempt`` counts from 1 within a page. ``width_px`` and ``height_px`` are those of the
+    first image sent; ``message`` is the error's where there was no answer."""
+
+    attempt: int
+    request_id: str
+    model_id: str
+    tier: str
+    width_px: int
+    height_px: int
+    predicted_visual_tokens: int
+    usage: TokenUsage
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
+    temperature: float
+    elapsed_s: float
+    message: str | None = None
