@@ -1,7 +1,8 @@
 """The rows of the database. SQLite today, PostgreSQL later: nothing here is particular to either.
 
 Times are Unix seconds (``…_at_s``). A page is worked on by whoever changed its row from pending to
-running; it stays theirs until it is settled or given back, or its lease runs out, or its owner is dead.
+running, or from awaiting_vlm to transcribing; it stays theirs until it is settled or given back, or its
+lease runs out, or its owner is dead.
 """
 
 from __future__ import annotations
@@ -9,19 +10,33 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Enum, ForeignKey, Index, MetaData, String, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Enum,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    MetaData,
+    String,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class PageState(StrEnum):
+    """``awaiting_vlm``: read on the CPU, and the VLM is to see it; its result so far is the CPU's."""
+
     PENDING = "pending"
     RUNNING = "running"
+    AWAITING_VLM = "awaiting_vlm"
+    TRANSCRIBING = "transcribing"
     DONE = "done"
     FAILED = "failed"
 
 
 class ReadingState(StrEnum):
-    """``complete``: no page is pending or running."""
+    """``complete``: every page is done or failed."""
 
     OPEN = "open"
     COMPLETE = "complete"
@@ -76,8 +91,9 @@ class ReadingRow(Base):
 
 
 class PageRow(Base):
-    """``attempts`` counts those that came to an end on this page: its success, its errors and the crashes
-    and time-outs charged to it. ``result`` is the page's JSON as it is written out, ``summary`` its row of
+    """``attempts`` counts those that came to an end on the CPU: its success, its errors and the crashes
+    and time-outs charged to it. ``degraded_code`` says why a page that needed the VLM has the CPU's text.
+    ``result`` is the page's JSON as it is written out, ``summary`` its row of
     ``pages.jsonl``; they are the last columns, so that SQLite reads the others without them."""
 
     __tablename__ = "pages"
@@ -93,6 +109,7 @@ class PageRow(Base):
     elapsed_s: Mapped[float | None]
     error_code: Mapped[str | None] = mapped_column(String(80))
     error_message: Mapped[str | None]
+    degraded_code: Mapped[str | None] = mapped_column(String(80))
     summary: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
@@ -128,3 +145,38 @@ class SourceRow(Base):
     error_code: Mapped[str | None] = mapped_column(String(80))
     error_message: Mapped[str | None]
     written_at_s: Mapped[float | None]
+
+
+class VlmAttemptRow(Base):
+    """One call to the VLM about one page, written before the call and closed with what came of it; an open one
+    (no ``verdict``) whose page is not being transcribed was abandoned by its process. ``usage_is_estimated``:
+    the server did not say what it billed."""
+
+    __tablename__ = "vlm_attempts"
+    __table_args__ = (
+        ForeignKeyConstraint(["reading_id", "page_number"], ["pages.reading_id", "pages.page_number"]),
+        UniqueConstraint("reading_id", "page_number", "attempt"),
+    )
+
+    vlm_attempt_id: Mapped[int] = mapped_column(primary_key=True)
+    reading_id: Mapped[int]
+    page_number: Mapped[int]
+    attempt: Mapped[int]
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.submission_id"))
+    request_id: Mapped[str] = mapped_column(String(200))
+    model_id: Mapped[str] = mapped_column(String(300))
+    tier: Mapped[str] = mapped_column(String(40))
+    width_px: Mapped[int]
+    height_px: Mapped[int]
+    predicted_visual_tokens: Mapped[int]
+    temperature: Mapped[float]
+    started_at_s: Mapped[float]
+    verdict: Mapped[str | None] = mapped_column(String(40), index=True)
+    evidence: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    message: Mapped[str | None]
+    prompt_tokens: Mapped[int | None]
+    cached_tokens: Mapped[int | None]
+    completion_tokens: Mapped[int | None]
+    reasoning_tokens: Mapped[int | None]
+    usage_is_estimated: Mapped[bool | None]
+    elapsed_s: Mapped[float | None]

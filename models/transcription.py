@@ -36,13 +36,15 @@ class FittedImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VlmRequest:
-    """One call. ``request_id`` names page and attempt. A lower ``priority`` is served first."""
+    """One call. ``request_id`` names page and attempt. A lower ``priority`` is served first. ``page_count`` is
+    the number of pages that the images show: several images may be the strips of one page."""
 
     request_id: str
     images: tuple[FittedImage, ...]
     temperature: float
     max_tokens: int
     priority: int = 0
+    page_count: int = 1
 
     @property
     def visual_tokens(self) -> int:
@@ -79,6 +81,35 @@ class PageAnswer:
     rotation_deg: int | None = None
     is_blank: bool = False
     removed: tuple[str, ...] = ()
+
+
+class DegradedCode(StrEnum):
+    """Why a page that needs the VLM has the CPU's text."""
+
+    NO_VLM = "no_vlm"
+    """None is configured."""
+    AWAITING_VLM = "awaiting_vlm"
+    """Its turn has not come; the run that it belongs to is not over."""
+    VLM_UNAVAILABLE = "vlm_unavailable"
+    """The service did not answer for as long as a page waits."""
+    VLM_REFUSED = "vlm_refused"
+    """The service takes no such request: wrong key, wrong model, wrong size."""
+    ANSWERS_REFUSED = "answers_refused"
+    """It answered, and every answer was judged to be no transcript of the page."""
+    PAGE_NOT_SENT = "page_not_sent"
+    """The page could not be drawn again for it."""
+
+
+DEGRADED_FOR_NOW = frozenset(
+    {DegradedCode.AWAITING_VLM, DegradedCode.VLM_UNAVAILABLE, DegradedCode.VLM_REFUSED}
+)
+"""A later run tries these pages again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degradation:
+    code: DegradedCode
+    message: str
 
 
 class Verdict(StrEnum):
@@ -133,7 +164,8 @@ class Judgement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One call, booked. ``attempt`` counts from 1 within a page. ``width_px`` and ``height_px`` are those of the
-    first image sent; ``message`` is the error's where there was no answer."""
+    first image sent; ``message`` is the error's where there was no answer;
+    ``elapsed_s`` is None for a call that was abandoned."""
 
     attempt: int
     request_id: str
@@ -146,5 +178,5 @@ class Attempt:
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     temperature: float
-    elapsed_s: float
+    elapsed_s: float | None
     message: str | None = None

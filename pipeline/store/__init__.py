@@ -8,8 +8,12 @@ from pathlib import Path
 from pipeline.store.database import Database, open_database
 from pipeline.store.pages import FinishedPage, OpenedReading, PageRecord, PageStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
+from pipeline.store.transcriptions import Call, CallOutcome, EscalatedPage, TranscriptionStore
 
 __all__ = [
+    "Call",
+    "CallOutcome",
+    "EscalatedPage",
     "FinishedPage",
     "OpenedReading",
     "PageRecord",
@@ -17,6 +21,7 @@ __all__ = [
     "SourceRecord",
     "Store",
     "SubmissionStore",
+    "TranscriptionStore",
     "connect_store",
     "open_store",
 ]
@@ -27,6 +32,7 @@ class Store:
     database: Database
     pages: PageStore
     submissions: SubmissionStore
+    transcriptions: TranscriptionStore
 
     def close(self) -> None:
         self.database.close()
@@ -43,4 +49,9 @@ def connect_store(home: Path) -> Store:
 
 
 def _store(database: Database) -> Store:
-    return Store(database=database, pages=PageStore(database), submissions=SubmissionStore(database))
+    return Store(
+        database=database,
+        pages=PageStore(database),
+        submissions=SubmissionStore(database),
+        transcriptions=TranscriptionStore(database),
+    )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, exists, select, update
+from sqlalchemy import exists, select, update
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
@@ -21,8 +21,19 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, ReadingState
 from pipeline.store.database import Database, rows_changed
-
-UNSETTLED = (PageState.PENDING, PageState.RUNNING)
+from pipeline.store.page_statements import (
+    HELD,
+    completion,
+    finished_as_before,
+    forget_unseen,
+    has_unsettled,
+    make_reading,
+    pages_in_state,
+    read_again,
+    release,
+    settlement,
+    transcribe_again,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +47,12 @@ class FinishedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedReading:
-    """Where a reading stands: ``pending`` pages wait to be claimed, ``finished`` ones are from before."""
+    """Where a reading stands: ``pending`` pages wait to be claimed, ``awaiting_vlm`` ones are read and wait for
+    the VLM, ``finished`` ones are from before."""
 
     reading_id: int
     pending: tuple[int, ...]
+    awaiting_vlm: tuple[int, ...]
     finished: tuple[FinishedPage, ...]
     is_complete: bool
 
@@ -83,25 +96,28 @@ class PageStore:
     def open_reading(self, document: Document, fingerprint: str, *, force: bool) -> OpenedReading:
         """The reading of these bytes with these settings, made where missing. Pages that failed are pending
         again, and so are finished ones with ``force``; without it, those that a forced run did not get to are
-        finished as before."""
+        finished as before, and those that the VLM's service failed wait for it again."""
         with self._database.write() as session:
-            reading_id = _reading_id(session, document, fingerprint)
-            session.execute(_read_again(reading_id, PageState.FAILED))
-            session.execute(
-                _read_again(reading_id, PageState.DONE) if force else _finished_as_before(reading_id)
-            )
+            reading_id = make_reading(session, document, fingerprint)
+            session.execute(read_again(reading_id, PageState.FAILED))
+            if force:
+                session.execute(read_again(reading_id, PageState.DONE))
+                session.execute(forget_unseen(reading_id))
+            else:
+                session.execute(finished_as_before(reading_id))
+                session.execute(transcribe_again(reading_id))
             session.execute(
                 update(ReadingRow)
-                .where(ReadingRow.reading_id == reading_id, _has_unsettled(reading_id))
+                .where(ReadingRow.reading_id == reading_id, has_unsettled(reading_id))
                 .values(state=ReadingState.OPEN, completed_at_s=None)
             )
-            session.execute(_completion(reading_id))
+            session.execute(completion(reading_id))
             return _opened(session, reading_id)
 
     def complete_reading(self, reading_id: int) -> bool:
         """True for exactly one caller after the last page settled: the one who assembles."""
         with self._database.write() as session:
-            return rows_changed(session, _completion(reading_id)) == 1
+            return rows_changed(session, completion(reading_id)) == 1
 
     def is_complete(self, reading_id: int) -> bool:
         with self._database.read() as session:
@@ -135,15 +151,18 @@ class PageStore:
         summary: Mapping[str, Any],
         route: Route,
         elapsed_s: float,
+        degraded_code: str | None = None,
+        awaits_vlm: bool = False,
     ) -> bool:
         """Store the page's result and its row of ``pages.jsonl``; False, and nothing stored, when the page is
-        not the owner's any more."""
+        not the owner's any more. A page that ``awaits_vlm`` is not done with that."""
         return self._settle(
             reading_id,
             page_number,
             owner,
-            state=PageState.DONE,
+            state=PageState.AWAITING_VLM if awaits_vlm else PageState.DONE,
             attempts=PageRow.attempts + 1,
+            degraded_code=degraded_code,
             route=route.value,
             elapsed_s=elapsed_s,
             summary=dict(summary),
@@ -160,6 +179,7 @@ class PageStore:
             owner,
             state=PageState.FAILED,
             attempts=PageRow.attempts + 1,
+            degraded_code=None,
             route=None,
             elapsed_s=None,
             summary=None,
@@ -189,25 +209,29 @@ class PageStore:
     def release_leases(self, owner: str) -> int:
         """Give back, uncharged, every page the owner still holds."""
         with self._database.write() as session:
-            return rows_changed(session, _release(PageRow.lease_owner == owner))
+            return rows_changed(session, release(PageRow.lease_owner == owner))
 
     def reclaim_leases(self, is_alive: Callable[[str], bool]) -> int:
         """Give back the pages whose lease has run out or whose owner ``is_alive`` denies."""
-        running = PageRow.state == PageState.RUNNING
+        running = PageRow.state.in_(HELD)
         with self._database.read() as session:
             owners = session.scalars(select(PageRow.lease_owner).where(running).distinct()).all()
         dead = [owner for owner in owners if owner is not None and not is_alive(owner)]
         with self._database.write() as session:
-            expired = rows_changed(session, _release(PageRow.lease_expires_at_s < time.time()))
-            return expired + rows_changed(session, _release(PageRow.lease_owner.in_(dead)))
+            expired = rows_changed(session, release(PageRow.lease_expires_at_s < time.time()))
+            return expired + rows_changed(session, release(PageRow.lease_owner.in_(dead)))
 
     def finished_pages(self, reading_id: int) -> tuple[FinishedPage, ...]:
         with self._database.read() as session:
             return _finished(session, reading_id)
 
+    def pages_awaiting_vlm(self, reading_id: int) -> tuple[int, ...]:
+        with self._database.read() as session:
+            return pages_in_state(session, reading_id, PageState.AWAITING_VLM)
+
     def pending_pages(self, reading_id: int) -> tuple[int, ...]:
         with self._database.read() as session:
-            return _page_numbers(session, reading_id, PageState.PENDING)
+            return pages_in_state(session, reading_id, PageState.PENDING)
 
     def stream_pages(self, reading_id: int) -> Iterator[PageRecord]:
         """Every page in order with its result, from one snapshot, a few in memory at a time."""
@@ -242,16 +266,7 @@ class PageStore:
                 yield PageRecord(**row._mapping)
 
     def _settle(self, reading_id: int, page_number: int, owner: str, **values: object) -> bool:
-        settle = (
-            update(PageRow)
-            .where(
-                PageRow.reading_id == reading_id,
-                PageRow.page_number == page_number,
-                PageRow.state == PageState.RUNNING,
-                PageRow.lease_owner == owner,
-            )
-            .values(lease_owner=None, lease_expires_at_s=None, **values)
-        )
+        settle = settlement(reading_id, page_number, owner=owner, held_as=PageState.RUNNING, **values)
         with self._database.write() as session:
             return rows_changed(session, settle) == 1
 
@@ -266,34 +281,12 @@ def _document(row: DocumentRow) -> Document:
     )
 
 
-def _reading_id(session: Session, document: Document, fingerprint: str) -> int:
-    """The reading's id; its row and the rows of its pages are made where missing."""
-    document_id = document.document_id
-    reading = {
-        "document_id": document_id,
-        "fingerprint": fingerprint,
-        "state": ReadingState.OPEN,
-        "created_at_s": time.time(),
-    }
-    session.execute(insert(ReadingRow).values(reading).on_conflict_do_nothing())
-    reading_id = session.scalars(
-        select(ReadingRow.reading_id).where(
-            ReadingRow.document_id == document_id, ReadingRow.fingerprint == fingerprint
-        )
-    ).one()
-    pages = [
-        {"reading_id": reading_id, "page_number": number, "state": PageState.PENDING, "attempts": 0}
-        for number in range(1, document.page_count + 1)
-    ]
-    session.execute(insert(PageRow).on_conflict_do_nothing(), pages)
-    return reading_id
-
-
 def _opened(session: Session, reading_id: int) -> OpenedReading:
     state = session.scalars(select(ReadingRow.state).where(ReadingRow.reading_id == reading_id)).one()
     return OpenedReading(
         reading_id=reading_id,
-        pending=_page_numbers(session, reading_id, PageState.PENDING),
+        pending=pages_in_state(session, reading_id, PageState.PENDING),
+        awaiting_vlm=pages_in_state(session, reading_id, PageState.AWAITING_VLM),
         finished=_finished(session, reading_id),
         is_complete=state is ReadingState.COMPLETE,
     )
@@ -307,54 +300,4 @@ def _finished(session: Session, reading_id: int) -> tuple[FinishedPage, ...]:
         FinishedPage(page_number=number, route=Route(route), elapsed_s=elapsed_s)
         for number, route, elapsed_s in session.execute(done.order_by(PageRow.page_number))
         if route is not None and elapsed_s is not None
-    )
-
-
-def _page_numbers(session: Session, reading_id: int, state: PageState) -> tuple[int, ...]:
-    query = select(PageRow.page_number).where(PageRow.reading_id == reading_id, PageRow.state == state)
-    return tuple(session.scalars(query.order_by(PageRow.page_number)))
-
-
-def _has_unsettled(reading_id: int) -> ColumnElement[bool]:
-    return exists().where(PageRow.reading_id == reading_id, PageRow.state.in_(UNSETTLED))
-
-
-def _read_again(reading_id: int, state: PageState) -> Update:
-    """What a page holds stays until its new result replaces it: the run may be stopped before."""
-    return (
-        update(PageRow)
-        .where(PageRow.reading_id == reading_id, PageRow.state == state)
-        .values(state=PageState.PENDING, attempts=0, error_code=None, error_message=None)
-    )
-
-
-def _finished_as_before(reading_id: int) -> Update:
-    return (
-        update(PageRow)
-        .where(
-            PageRow.reading_id == reading_id,
-            PageRow.state == PageState.PENDING,
-            PageRow.result.is_not(None),
-        )
-        .values(state=PageState.DONE, error_code=None, error_message=None)
-    )
-
-
-def _completion(reading_id: int) -> Update:
-    return (
-        update(ReadingRow)
-        .where(
-            ReadingRow.reading_id == reading_id,
-            ReadingRow.state == ReadingState.OPEN,
-            ~_has_unsettled(reading_id),
-        )
-        .values(state=ReadingState.COMPLETE, completed_at_s=time.time())
-    )
-
-
-def _release(condition: ColumnElement[bool]) -> Update:
-    return (
-        update(PageRow)
-        .where(PageRow.state == PageState.RUNNING, condition)
-        .values(state=PageState.PENDING, lease_owner=None, lease_expires_at_s=None)
     )

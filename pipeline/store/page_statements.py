@@ -1,0 +1,129 @@
+"""The statements behind ``PageStore``: what opens a reading, completes it, and gives pages back."""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import ColumnElement, Update, case, exists, select, update
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.orm import Session
+
+from models.document import Document
+from models.tables import PageRow, PageState, ReadingRow, ReadingState
+from models.transcription import DEGRADED_FOR_NOW
+
+UNSETTLED = (PageState.PENDING, PageState.RUNNING, PageState.AWAITING_VLM, PageState.TRANSCRIBING)
+HELD = (PageState.RUNNING, PageState.TRANSCRIBING)
+"""States of a page that an owner has a lease on."""
+
+
+def make_reading(session: Session, document: Document, fingerprint: str) -> int:
+    """The reading's id; its row and the rows of its pages are made where missing."""
+    document_id = document.document_id
+    reading = {
+        "document_id": document_id,
+        "fingerprint": fingerprint,
+        "state": ReadingState.OPEN,
+        "created_at_s": time.time(),
+    }
+    session.execute(insert(ReadingRow).values(reading).on_conflict_do_nothing())
+    reading_id = session.scalars(
+        select(ReadingRow.reading_id).where(
+            ReadingRow.document_id == document_id, ReadingRow.fingerprint == fingerprint
+        )
+    ).one()
+    pages = [
+        {"reading_id": reading_id, "page_number": number, "state": PageState.PENDING, "attempts": 0}
+        for number in range(1, document.page_count + 1)
+    ]
+    session.execute(insert(PageRow).on_conflict_do_nothing(), pages)
+    return reading_id
+
+
+def pages_in_state(session: Session, reading_id: int, state: PageState) -> tuple[int, ...]:
+    query = select(PageRow.page_number).where(PageRow.reading_id == reading_id, PageRow.state == state)
+    return tuple(session.scalars(query.order_by(PageRow.page_number)))
+
+
+def has_unsettled(reading_id: int) -> ColumnElement[bool]:
+    return exists().where(PageRow.reading_id == reading_id, PageRow.state.in_(UNSETTLED))
+
+
+def read_again(reading_id: int, state: PageState) -> Update:
+    """What a page holds stays until its new result replaces it: the run may be stopped before."""
+    return (
+        update(PageRow)
+        .where(PageRow.reading_id == reading_id, PageRow.state == state)
+        .values(state=PageState.PENDING, attempts=0, error_code=None, error_message=None)
+    )
+
+
+def forget_unseen(reading_id: int) -> Update:
+    """Pages that were read and wait for the VLM are to be read anew; what they hold was no final result."""
+    again = read_again(reading_id, PageState.AWAITING_VLM)
+    return again.values(summary=None, result=None, route=None, degraded_code=None)
+
+
+def transcribe_again(reading_id: int) -> Update:
+    """Pages that went without the VLM for a reason that may have passed wait for it again."""
+    return (
+        update(PageRow)
+        .where(
+            PageRow.reading_id == reading_id,
+            PageRow.state == PageState.DONE,
+            PageRow.degraded_code.in_([str(code) for code in DEGRADED_FOR_NOW]),
+        )
+        .values(state=PageState.AWAITING_VLM)
+    )
+
+
+def finished_as_before(reading_id: int) -> Update:
+    return (
+        update(PageRow)
+        .where(
+            PageRow.reading_id == reading_id,
+            PageRow.state == PageState.PENDING,
+            PageRow.result.is_not(None),
+        )
+        .values(state=PageState.DONE, error_code=None, error_message=None)
+    )
+
+
+def completion(reading_id: int) -> Update:
+    return (
+        update(ReadingRow)
+        .where(
+            ReadingRow.reading_id == reading_id,
+            ReadingRow.state == ReadingState.OPEN,
+            ~has_unsettled(reading_id),
+        )
+        .values(state=ReadingState.COMPLETE, completed_at_s=time.time())
+    )
+
+
+def settlement(
+    reading_id: int, page_number: int, *, owner: str, held_as: PageState, **values: object
+) -> Update:
+    """Changes no row when the page is not the owner's."""
+    return (
+        update(PageRow)
+        .where(
+            PageRow.reading_id == reading_id,
+            PageRow.page_number == page_number,
+            PageRow.state == held_as,
+            PageRow.lease_owner == owner,
+        )
+        .values(lease_owner=None, lease_expires_at_s=None, **values)
+    )
+
+
+def release(condition: ColumnElement[bool]) -> Update:
+    """Back to where an owner took it from."""
+    taken_from = case(
+        (PageRow.state == PageState.TRANSCRIBING, PageState.AWAITING_VLM), else_=PageState.PENDING
+    )
+    return (
+        update(PageRow)
+        .where(PageRow.state.in_(HELD), condition)
+        .values(state=taken_from, lease_owner=None, lease_expires_at_s=None)
+    )

@@ -1,0 +1,216 @@
+"""Pages that wait for the VLM, and the calls made about them, booked one by one.
+
+A call is opened before it is made and closed with what the server billed, the last one of a page in the
+transaction that settles the page: so a crash leaves an open call, never a forgotten one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import exists, func, select, update
+from sqlalchemy.orm import Session
+
+from models.page import Route
+from models.tables import PageRow, PageState, VlmAttemptRow
+from models.transcription import Attempt, Evidence, TokenUsage, Verdict
+from pipeline.store.database import Database, rows_changed
+from pipeline.store.page_statements import settlement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscalatedPage:
+    """A page that the owner may send to the VLM. ``page`` is its JSON as read on the CPU, ``calls_before`` how
+    many calls have been made about it, in earlier runs too."""
+
+    page: Mapping[str, Any]
+    calls_before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call that is about to be made, ``attempt`` counting from 1 within the page."""
+
+    reading_id: int
+    page_number: int
+    attempt: int
+    submission_id: int | None
+    request_id: str
+    model_id: str
+    tier: str
+    width_px: int
+    height_px: int
+    predicted_visual_tokens: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """What came of a call."""
+
+    verdict: Verdict
+    usage: TokenUsage
+    evidence: tuple[Evidence, ...] = ()
+    message: str | None = None
+    elapsed_s: float
+
+
+class TranscriptionStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim_page(
+        self, reading_id: int, page_number: int, *, owner: str, lease_s: float
+    ) -> EscalatedPage | None:
+        """None when the page does not wait for the VLM, or another owner was faster."""
+        claim = (
+            update(PageRow)
+            .where(
+                PageRow.reading_id == reading_id,
+                PageRow.page_number == page_number,
+                PageRow.state == PageState.AWAITING_VLM,
+            )
+            .values(state=PageState.TRANSCRIBING, lease_owner=owner, lease_expires_at_s=time.time() + lease_s)
+            .returning(PageRow.result)
+        )
+        with self._database.write() as session:
+            page = session.scalars(claim).one_or_none()
+            if page is None:
+                return None
+            return EscalatedPage(page=page, calls_before=_last_attempt(session, reading_id, page_number))
+
+    def open_call(self, call: Call) -> None:
+        with self._database.write() as session:
+            session.add(VlmAttemptRow(**asdict(call), started_at_s=time.time()))
+
+    def close_call(self, call: Call, outcome: CallOutcome) -> None:
+        with self._database.write() as session:
+            _close(session, call, outcome)
+
+    def finish_page(
+        self,
+        reading_id: int,
+        page_number: int,
+        *,
+        owner: str,
+        page: Mapping[str, Any],
+        summary: Mapping[str, Any],
+        route: Route,
+        degraded_code: str | None,
+        elapsed_s: float,
+        last_call: tuple[Call, CallOutcome] | None,
+    ) -> bool:
+        """Close the last call, where there was one, and settle the page with its final result; False, and no
+        result stored, when the page is not the owner's any more."""
+        settle = settlement(
+            reading_id,
+            page_number,
+            owner=owner,
+            held_as=PageState.TRANSCRIBING,
+            state=PageState.DONE,
+            route=route.value,
+            degraded_code=degraded_code,
+            elapsed_s=elapsed_s,
+            summary=dict(summary),
+            result=dict(page),
+            error_code=None,
+            error_message=None,
+        )
+        with self._database.write() as session:
+            if last_call is not None:
+                _close(session, *last_call)
+            return rows_changed(session, settle) == 1
+
+    def attempts(self, reading_id: int, page_number: int) -> tuple[Attempt, ...]:
+        """Every call about the page that is closed, in order."""
+        query = (
+            select(VlmAttemptRow)
+            .where(
+                VlmAttemptRow.reading_id == reading_id,
+                VlmAttemptRow.page_number == page_number,
+                VlmAttemptRow.verdict.is_not(None),
+            )
+            .order_by(VlmAttemptRow.attempt)
+        )
+        with self._database.read() as session:
+            return tuple(_attempt(row) for row in session.scalars(query))
+
+    def close_abandoned(self) -> int:
+        """Book the calls whose process ended before it could: what they cost is estimated from the image."""
+        is_held = exists().where(
+            PageRow.reading_id == VlmAttemptRow.reading_id,
+            PageRow.page_number == VlmAttemptRow.page_number,
+            PageRow.state == PageState.TRANSCRIBING,
+        )
+        abandoned = (
+            update(VlmAttemptRow)
+            .where(VlmAttemptRow.verdict.is_(None), ~is_held)
+            .values(
+                verdict=Verdict.ABANDONED.value,
+                evidence=[],
+                prompt_tokens=VlmAttemptRow.predicted_visual_tokens,
+                completion_tokens=0,
+                usage_is_estimated=True,
+            )
+            .execution_options(synchronize_session=False)
+        )
+        with self._database.write() as session:
+            return rows_changed(session, abandoned)
+
+
+def _last_attempt(session: Session, reading_id: int, page_number: int) -> int:
+    last = select(func.max(VlmAttemptRow.attempt)).where(
+        VlmAttemptRow.reading_id == reading_id, VlmAttemptRow.page_number == page_number
+    )
+    return session.scalar(last) or 0
+
+
+def _close(session: Session, call: Call, outcome: CallOutcome) -> None:
+    session.execute(
+        update(VlmAttemptRow)
+        .where(
+            VlmAttemptRow.reading_id == call.reading_id,
+            VlmAttemptRow.page_number == call.page_number,
+            VlmAttemptRow.attempt == call.attempt,
+            VlmAttemptRow.verdict.is_(None),
+        )
+        .values(
+            verdict=outcome.verdict.value,
+            evidence=[asdict(one) for one in outcome.evidence],
+            message=outcome.message,
+            prompt_tokens=outcome.usage.prompt_tokens,
+            cached_tokens=outcome.usage.cached_tokens,
+            completion_tokens=outcome.usage.completion_tokens,
+            reasoning_tokens=outcome.usage.reasoning_tokens,
+            usage_is_estimated=outcome.usage.is_estimated,
+            elapsed_s=outcome.elapsed_s,
+        )
+    )
+
+
+def _attempt(row: VlmAttemptRow) -> Attempt:
+    assert row.verdict is not None
+    return Attempt(
+        attempt=row.attempt,
+        request_id=row.request_id,
+        model_id=row.model_id,
+        tier=row.tier,
+        width_px=row.width_px,
+        height_px=row.height_px,
+        predicted_visual_tokens=row.predicted_visual_tokens,
+        usage=TokenUsage(
+            prompt_tokens=row.prompt_tokens or 0,
+            completion_tokens=row.completion_tokens or 0,
+            cached_tokens=row.cached_tokens,
+            reasoning_tokens=row.reasoning_tokens,
+            is_estimated=bool(row.usage_is_estimated),
+        ),
+        verdict=Verdict(row.verdict),
+        evidence=tuple(Evidence(**one) for one in row.evidence or ()),
+        temperature=row.temperature,
+        elapsed_s=row.elapsed_s,
+        message=row.message,
+    )
