@@ -21,6 +21,7 @@ from workers.cli.doctor import doctor_command
 from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
 from workers.cli.ingest import ingest_command
+from workers.cli.plan import plan_command
 from workers.cli.printable import printable
 from workers.cli.tokens import tokens_command
 
@@ -39,6 +40,7 @@ app.command("explain")(explain_command)
 app.command("evaluate")(evaluate_command)
 app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)
+app.command("plan")(plan_command)
 app.command("doctor")(doctor_command)
 
 
