@@ -152,6 +152,12 @@ class VlmTimedOut(VlmError):
     may_have_cost = True
 
 
+class VlmWaitedOut(VlmError):
+    """The page's time to wait was over before a call could be made; ``retry_after_s`` is when to try again."""
+
+    code = "vlm_waited_out"
+
+
 class VlmRateLimited(VlmError):
     """HTTP 429."""
 

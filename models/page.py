@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from models.geometry import Box
 from models.text import Block, Line
+from models.transcription import Degradation
 
 
 class Route(StrEnum):
@@ -129,7 +130,8 @@ class PageResult:
     documents its JSON form.
 
     ``rotation_deg`` is the clockwise quarter turn (0, 90, 180, 270) that makes the page upright, ``skew_deg`` the
-    small clockwise turn after it that straightens the lines.
+    small clockwise turn after it that straightens the lines. ``degraded`` says why a page with the route
+    ``ocr_degraded`` has it.
     """
 
     page_number: int
@@ -150,3 +152,4 @@ class PageResult:
     regions: tuple[Region, ...]
     visual_tokens_if_vlm: int
     elapsed_s: float
+    degraded: Degradation | None = None

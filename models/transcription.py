@@ -121,6 +121,7 @@ class Verdict(StrEnum):
     REPETITION = "repetition"
     OVERLONG = "overlong"
     EMPTY = "empty"
+    ILLEGIBLE = "illegible"
     WRONG_SCRIPT = "wrong_script"
     REFUSAL = "refusal"
     PROMPT_ECHO = "prompt_echo"

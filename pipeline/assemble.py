@@ -18,6 +18,7 @@ from models.page import (
     TriageDecision,
 )
 from models.text import Block, BlockKind, Line, Word
+from models.transcription import Degradation
 from pipeline.paragraphs import BULLET
 from pipeline.prose import ends_cut, escaped_markdown, paragraph_text, whole_words, words_in
 from pipeline.rows import is_row_of_cells
@@ -36,13 +37,15 @@ def assemble_page(
     *,
     visual_tokens_if_vlm: int,
     elapsed_s: float,
+    without_vlm: Degradation,
 ) -> PageResult:
-    """Everything known of a page that no VLM has read; boxes come in the upright page and leave as
-    delivered."""
+    """Everything known of a page that no VLM has read, which it has not for the reason ``without_vlm`` if it
+    should; boxes come in the upright page and leave as delivered."""
     place = upright.to_delivered
+    route = _route(reading, decision)
     return PageResult(
         page_number=page_number,
-        route=_route(reading, decision),
+        route=route,
         read_by=reading.read_by,
         width_px=upright.delivered_width_px,
         height_px=upright.delivered_height_px,
@@ -59,6 +62,7 @@ def assemble_page(
         regions=tuple(replace(region, box=place(region.box)) for region in score.regions),
         visual_tokens_if_vlm=visual_tokens_if_vlm,
         elapsed_s=elapsed_s,
+        degraded=without_vlm if route is Route.OCR_DEGRADED else None,
     )
 
 

@@ -11,9 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
+from pipeline.vlm_prompt import prompt_version
 
-RESULT_VERSION = 5
+RESULT_VERSION = 6
 """Raised whenever a change in this program makes the same page read differently."""
 
 WITHOUT_EFFECT: frozenset[str] = frozenset(
@@ -26,23 +28,34 @@ WITHOUT_EFFECT: frozenset[str] = frozenset(
         "rasterise.timeout_s",
         "read.ocr_timeout_s",
         "triage.policy_file",
+        "vlm",
     }
 )
-"""Settings that decide whether or how fast a page is read, never what is read; and the policy file's name, as its
-content counts. All others are in the
-fingerprint, so a setting that is new and forgotten here costs a second reading, not a wrong result."""
+"""Settings that decide whether or how fast a page is read, never what is read; and those of files and services,
+as what they hold counts. All others are in the fingerprint, so a setting that is new and forgotten here costs a
+second reading, not a wrong result."""
 
 
-def reading_fingerprint(settings: Settings, engine_versions: Mapping[str, str], policy_digest: str) -> str:
-    """A SHA-256 in hex over the settings with effect, the versions of the engines, what the policy decides by and
-    ``RESULT_VERSION``."""
+def reading_fingerprint(
+    settings: Settings, engine_versions: Mapping[str, str], policy_digest: str, plan: ServingPlan
+) -> str:
+    """A SHA-256 in hex over the settings with effect, the versions of the engines, what the policy decides by, the
+    images and the model of the plan, and ``RESULT_VERSION``."""
     what_counts = {
         "result_version": RESULT_VERSION,
         "engines": dict(engine_versions),
         "policy": policy_digest,
         "settings": settings_with_effect(settings),
+        "images": plan.model_dump(mode="json", include={"family", "min_pixels", "tiers"}),
+        "vlm": _vlm_with_effect(plan) if settings.vlm.is_configured else None,
     }
     return hashlib.sha256(json.dumps(what_counts, sort_keys=True).encode()).hexdigest()
+
+
+def _vlm_with_effect(plan: ServingPlan) -> dict[str, Any]:
+    """What can change an answer. Where the service runs and how patiently it is asked cannot."""
+    with_effect = {"model_id", "sampling", "chat_template_kwargs", "max_output_tokens"}
+    return {"prompt": prompt_version(), **plan.model_dump(mode="json", include=with_effect)}
 
 
 def settings_with_effect(settings: Settings) -> dict[str, Any]:

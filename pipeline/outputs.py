@@ -1,7 +1,7 @@
 """The written forms of results: JSON and Markdown of a document, rows of ``pages.jsonl`` and
 ``failures.jsonl``.
 
-``docs/output.md`` documents them and ``pipeline/schema/output-v1.schema.json`` checks them. Writers take
+``docs/output.md`` documents them and ``pipeline/schema/output-v2.schema.json`` checks them. Writers take
 pages one by one, so that memory stays flat whatever the number of pages.
 """
 
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Final, TextIO
 
 from models.document import Document
 from models.geometry import Box
-from models.page import PageResult
+from models.page import PageResult, Route
 from models.text import Block, Line
+from models.transcription import Attempt, Degradation, PageAnswer
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 Json = Mapping[str, Any]
 
@@ -29,7 +30,7 @@ _LONE_SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
 @cache
 def output_schema() -> Json:
     """The JSON Schema (2020-12) of a document; its ``$defs`` hold ``page_row`` and ``failure_row``."""
-    text = resources.files("pipeline").joinpath("schema/output-v1.schema.json").read_text("utf-8")
+    text = resources.files("pipeline").joinpath("schema/output-v2.schema.json").read_text("utf-8")
     schema: Json = json.loads(text)
     return schema
 
@@ -79,6 +80,8 @@ def page_json(result: PageResult) -> Json:
         ],
         "visual_tokens_if_vlm": result.visual_tokens_if_vlm,
         "attempts": [],
+        "degraded": None if result.degraded is None else degraded_json(result.degraded),
+        "vlm": None,
         "elapsed_s": round(result.elapsed_s, 3),
         "error": None,
     }
@@ -108,9 +111,78 @@ def failed_page_json(page_number: int, *, code: str, message: str) -> Json:
         "regions": [],
         "visual_tokens_if_vlm": None,
         "attempts": [],
+        "degraded": None,
+        "vlm": None,
         "elapsed_s": None,
         "error": {"code": code, "message": _writable(message)},
     }
+
+
+def transcribed_page_json(
+    page: Json, answer: PageAnswer, *, model_id: str, attempts: Sequence[Attempt], elapsed_s: float
+) -> Json:
+    """A page read on the CPU, with the VLM's text in place of its own. ``lines`` and what hangs on them stay those of
+    the CPU: they have the boxes. ``elapsed_s`` is what the VLM's part took."""
+    return {
+        **page,
+        "route": str(Route.VLM),
+        "text": _writable(answer.text),
+        "markdown": _writable(answer.markdown),
+        "tables": [{"box": None, "html": _writable(html)} for html in answer.tables],
+        "attempts": [attempt_json(attempt) for attempt in attempts],
+        "degraded": None,
+        "vlm": {
+            "model_id": model_id,
+            "language": answer.language,
+            "is_blank": answer.is_blank,
+            "removed": list(answer.removed),
+        },
+        "elapsed_s": round(page["elapsed_s"] + elapsed_s, 3),
+    }
+
+
+def untranscribed_page_json(
+    page: Json, degradation: Degradation, *, attempts: Sequence[Attempt], elapsed_s: float
+) -> Json:
+    """A page that needed the VLM and did not get it: the CPU's text, and why."""
+    return {
+        **page,
+        "route": str(Route.OCR_DEGRADED),
+        "attempts": [attempt_json(attempt) for attempt in attempts],
+        "degraded": degraded_json(degradation),
+        "vlm": None,
+        "elapsed_s": round(page["elapsed_s"] + elapsed_s, 3),
+    }
+
+
+def attempt_json(attempt: Attempt) -> Json:
+    usage = attempt.usage
+    return {
+        "attempt": attempt.attempt,
+        "request_id": attempt.request_id,
+        "model_id": attempt.model_id,
+        "tier": attempt.tier,
+        "width_px": attempt.width_px,
+        "height_px": attempt.height_px,
+        "predicted_visual_tokens": attempt.predicted_visual_tokens,
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "usage_is_estimated": usage.is_estimated,
+        "verdict": str(attempt.verdict),
+        "evidence": [
+            {"name": e.name, "measured": _rounded(e.measured), "limit": e.limit, "sample": e.sample}
+            for e in attempt.evidence
+        ],
+        "message": None if attempt.message is None else _writable(attempt.message),
+        "temperature": attempt.temperature,
+        "elapsed_s": None if attempt.elapsed_s is None else round(attempt.elapsed_s, 3),
+    }
+
+
+def degraded_json(degradation: Degradation) -> Json:
+    return {"code": str(degradation.code), "message": _writable(degradation.message)}
 
 
 def page_row(source: str, document_id: str, page: Json) -> Json:
@@ -126,6 +198,10 @@ def page_row(source: str, document_id: str, page: Json) -> Json:
         "reasons": triage["reasons"] if triage else [],
         "text_chars": len(page["text"]),
         "visual_tokens_if_vlm": page["visual_tokens_if_vlm"],
+        "degraded": page["degraded"],
+        "vlm_calls": len(page["attempts"]),
+        "prompt_tokens": sum(attempt["prompt_tokens"] for attempt in page["attempts"]),
+        "completion_tokens": sum(attempt["completion_tokens"] for attempt in page["attempts"]),
         "elapsed_s": page["elapsed_s"],
         "error": page["error"],
     }
@@ -159,10 +235,12 @@ def write_document_markdown(stream: TextIO, header: Json, pages: Iterable[Json])
 
 
 def page_marker(page: Json) -> str:
-    """Like ``page 3: ocr_degraded: table_ruled_cells 18 ≥ 12``."""
+    """Like ``page 3: ocr_degraded (no_vlm): table_ruled_cells 18 ≥ 12``."""
     if page["error"] is not None:
         return f"page {page['page_number']}: failed: {page['error']['code']}"
     marker = f"page {page['page_number']}: {page['route']}"
+    if page["degraded"] is not None:
+        marker += f" ({page['degraded']['code']})"
     reasons = ", ".join(_reason(reason) for reason in page["triage"]["reasons"])
     return f"{marker}: {reasons}" if reasons else marker
 

@@ -11,18 +11,28 @@ import structlog
 
 from models.document import Document, MediaType
 from models.errors import PageFailed
-from models.page import PageReading, PageResult, PageScore, TriageDecision
+from models.page import PageReading, PageResult, PageScore, Signal, TriageDecision
+from models.transcription import Degradation, DegradedCode
 from pipeline.assemble import assemble_page
+from pipeline.escalated_page import tier_for
+from pipeline.fit import Tier, page_fit
+from pipeline.legibility import text_height_px
 from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
 from pipeline.rasterise import rasterise_pages
 from pipeline.read import Readers, read_page
 from pipeline.score import score_page
 from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_opinion
+from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
+from pipeline.signals.names import SignalName
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.upright import UprightPage
-from pipeline.visual_tokens import page_tokens
+
+NO_VLM = Degradation(code=DegradedCode.NO_VLM, message="no VLM is configured; give --vlm-url and run again")
+AWAITING_VLM = Degradation(
+    code=DegradedCode.AWAITING_VLM, message="waits for the VLM; run again if the run was stopped"
+)
 
 log = structlog.get_logger()
 
@@ -44,6 +54,7 @@ def read_pages(
     engines: Engines,
     settings: Settings,
     policy: Policy,
+    plan: ServingPlan,
     password: str | None,
 ) -> Iterator[tuple[int, PageResult | PageFailed]]:
     """Every page asked for, in order, as soon as it is there: its result, or the failure that is its own.
@@ -63,7 +74,7 @@ def read_pages(
             yield page_number, raster
         else:
             layer = _text_layer(path, document, page_number, engines.pdf, password)
-            judge = _Judge(settings, policy, document.document_id)
+            judge = _Judge(settings, policy, plan, document.document_id)
             yield page_number, _result_or_failure(raster, layer, engines, judge, started_s)
         started_s = time.monotonic()
 
@@ -87,6 +98,7 @@ class _Judge:
 
     settings: Settings
     policy: Policy
+    plan: ServingPlan
     document_id: str
 
     def decide(self, score: PageScore, page_number: int) -> TriageDecision:
@@ -118,18 +130,37 @@ def _read_one(
     score = score_page(upright, reading, layout=engines.layout)
     reading, score = _with_second_opinion(upright, reading, score, engines)
     decision = judge.decide(score, raster.page_number)
-    score = replace(score, signals=(*score.signals, *probability_signal(decision)))
+    text_height = text_height_px(reading.lines)
+    height_signal = Signal(name=SignalName.TEXT_HEIGHT_PX, measured=text_height)
+    score = replace(score, signals=(*score.signals, height_signal, *probability_signal(decision)))
     return assemble_page(
         raster.page_number,
         upright,
         reading,
         score,
         decision,
-        visual_tokens_if_vlm=page_tokens(
-            raster.image.width, raster.image.height, settings.visual_tokens.budget
-        ),
+        visual_tokens_if_vlm=_visual_tokens(upright, text_height, judge.plan),
         elapsed_s=time.monotonic() - started_s,
+        without_vlm=AWAITING_VLM if settings.vlm.is_configured else NO_VLM,
     )
+
+
+def _page_tier(text_height: float | None, upright: UprightPage, plan: ServingPlan) -> Tier:
+    return tier_for(
+        text_height,
+        width_px=upright.delivered_width_px,
+        height_px=upright.delivered_height_px,
+        rotation_deg=upright.rotation_deg,
+        plan=plan,
+    )
+
+
+def _visual_tokens(upright: UprightPage, text_height: float | None, plan: ServingPlan) -> int:
+    """What the page would cost the VLM in the tier that it needs."""
+    tier = _page_tier(text_height, upright, plan)
+    image = upright.raster.image
+    strips = page_fit(image.width, image.height, plan.budget_of(tier), tier)
+    return sum(strip.visual_tokens for strip in strips)
 
 
 def _with_second_opinion(

@@ -7,24 +7,24 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import platformdirs
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SecretStr,
     StringConstraints,
     ValidationError,
     field_validator,
-    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from models.errors import SettingsError
 from models.page import RoutePolicy, TriageProfile
-from pipeline.visual_tokens import VisualTokenBudget, model_family
+from pipeline.model_profiles import DEFAULT_PROFILE
 
 LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?$")]
 """A code of Tesseract's: ``eng``, ``chi_sim``, ``script/Latin``."""
@@ -111,23 +111,31 @@ class TriageSettings(Section):
     audit_share: float = Field(default=0.0, ge=0, le=1)
 
 
-class VisualTokenSettings(Section):
-    """Which model's cells price the page, and the pixel budget one page may take."""
+class VlmSettings(Section):
+    """The service that pages are escalated to; without a ``url`` there is none, and they keep the CPU's text.
 
-    model_family: str = "qwen2.5-vl"
-    min_pixels: int = 200_704
-    max_pixels: int = 1_756_160
+    ``url`` is the base of an OpenAI-compatible API, such as http://gpu:8000/v1. ``plan_file`` is what
+    ``doctriage plan --out`` wrote and the server was launched from; without one the plan is that of ``profile``
+    on one H100. ``model`` is the name the server knows the model by, where it is not the plan's. ``wait_s`` is how
+    long a page waits for a service that does not answer, all its calls together.
+    """
 
-    @model_validator(mode="after")
-    def _bounds_make_a_budget(self) -> Self:
-        _ = self.budget
-        return self
+    url: str | None = Field(default=None, min_length=1)
+    model: str | None = Field(default=None, min_length=1)
+    profile: str = DEFAULT_PROFILE
+    plan_file: Path | None = None
+    api_key: SecretStr | None = None
+    api_key_file: Path | None = None
+    concurrency: int | None = Field(default=None, ge=1, le=4096)
+    timeout_s: Seconds = 300
+    wait_s: float = Field(default=120, ge=0, le=7 * 86_400)
+    max_calls: int = Field(default=8, ge=1, le=100)
+    max_answers: int = Field(default=3, ge=1, le=20)
+    send_vllm_options: bool = True
 
     @property
-    def budget(self) -> VisualTokenBudget:
-        return VisualTokenBudget(
-            family=model_family(self.model_family), min_pixels=self.min_pixels, max_pixels=self.max_pixels
-        )
+    def is_configured(self) -> bool:
+        return self.url is not None
 
 
 class ExecutorSettings(Section):
@@ -158,7 +166,7 @@ class Settings(BaseSettings):
     rasterise: RasteriseSettings = RasteriseSettings()
     read: ReadSettings = ReadSettings()
     triage: TriageSettings = TriageSettings()
-    visual_tokens: VisualTokenSettings = VisualTokenSettings()
+    vlm: VlmSettings = VlmSettings()
     executor: ExecutorSettings = ExecutorSettings()
 
     @field_validator("home", mode="before")

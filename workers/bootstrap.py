@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from models.errors import EngineUnavailable
+from models.errors import EngineUnavailable, SettingsError
 from models.page import Region
 from models.text import Line
-from pipeline.settings import AUTO_LANGUAGE, THREE_LETTERS, Settings, is_two_letter_code
+from pipeline.settings import AUTO_LANGUAGE, THREE_LETTERS, Settings, VlmSettings, is_two_letter_code
 
 if TYPE_CHECKING:
+    from pipeline.engines.qwen_vl import VlmEndpoint
     from pipeline.language_choice import LanguageChoice
     from pipeline.page_pipeline import Engines
-    from pipeline.ports import LayoutDetector, OcrEngine, OrientationDetector, PdfEngine
+    from pipeline.ports import LayoutDetector, OcrEngine, OrientationDetector, PdfEngine, VlmEngine
+    from pipeline.serving_plan import ServingPlan
 
 PACKAGES_WITH_EFFECT = (
     "jdeskew",
@@ -70,6 +72,52 @@ def build_pdf_engine() -> PdfEngine:
     from pipeline.engines.pdfium import PdfiumEngine
 
     return PdfiumEngine()
+
+
+def vlm_endpoint(settings: VlmSettings, plan: ServingPlan) -> VlmEndpoint:
+    """Where the plan's model answers. Raises SettingsError for an address or a key that is none, and without an
+    address."""
+    from pipeline.engines.qwen_vl import VlmEndpoint
+
+    if settings.url is None:
+        raise SettingsError("no VLM is configured; give --vlm-url or DOCTRIAGE_VLM__URL")
+    extra: dict[str, object] = {"top_p": plan.sampling.top_p}
+    if settings.send_vllm_options:
+        extra |= plan.sampling.model_dump(include={"top_k", "repetition_penalty"}, exclude_none=True)
+        if plan.chat_template_kwargs:
+            extra["chat_template_kwargs"] = dict(plan.chat_template_kwargs)
+    return VlmEndpoint(
+        base_url=settings.url,
+        model_id=plan.model_id,
+        api_key=_api_key(settings),
+        answer_timeout_s=settings.timeout_s,
+        send_priority=settings.send_vllm_options,
+        extra_body=extra,
+    )
+
+
+def build_vlm_engine(settings: VlmSettings, plan: ServingPlan) -> VlmEngine:
+    """Raises what ``vlm_endpoint`` raises."""
+    from pipeline.engines.qwen_vl import Prompt, QwenVlEngine
+    from pipeline.vlm_prompt import SYSTEM_PROMPT, user_text
+
+    return QwenVlEngine(vlm_endpoint(settings, plan), Prompt(system=SYSTEM_PROMPT, user=user_text))
+
+
+def _api_key(settings: VlmSettings) -> str:
+    from pipeline.engines.qwen_vl import NO_KEY
+
+    if settings.api_key is not None:
+        return settings.api_key.get_secret_value()
+    if settings.api_key_file is None:
+        return NO_KEY
+    path = settings.api_key_file.expanduser()
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path}: cannot be read; name a file with the VLM's API key and nothing else"
+        ) from error
 
 
 def engine_versions(ocr: OcrEngine) -> Mapping[str, str]:

@@ -148,7 +148,9 @@ class IngestReport:
     """``pages_by_reason`` and the token sums count every page once, however many sources share its bytes.
 
     ``visual_tokens_if_all`` is the price in visual tokens of sending every page that is not blank to the VLM,
-    ``visual_tokens_triaged`` that of the pages triage would escalate. ``elapsed_s`` is wall-clock time.
+    ``visual_tokens_triaged`` that of the pages triage would escalate. ``pages_by_degradation`` says why pages that
+    needed the VLM went without it (``DegradedCode``). The VLM's calls and tokens are all that was booked about
+    these pages, in earlier runs too. ``elapsed_s`` is wall-clock time.
     ``is_interrupted``: stopped by Ctrl-C; the same command goes on where it stopped.
     """
 
@@ -157,6 +159,10 @@ class IngestReport:
     pages_by_reason: Mapping[str, int]
     visual_tokens_if_all: int
     visual_tokens_triaged: int
+    pages_by_degradation: Mapping[str, int]
+    vlm_calls: int
+    vlm_prompt_tokens: int
+    vlm_completion_tokens: int
     pages_read: int
     pages_from_earlier_run: int
     failed_pages: int

@@ -65,6 +65,28 @@ class ErrorJson(TypedDict):
     message: str
 
 
+class EvidenceJson(TypedDict):
+    name: str
+    measured: float
+    limit: float
+
+
+class AttemptJson(TypedDict):
+    attempt: int
+    model_id: str
+    tier: str
+    width_px: int
+    height_px: int
+    predicted_visual_tokens: int
+    prompt_tokens: int
+    completion_tokens: int
+    usage_is_estimated: bool
+    verdict: str
+    evidence: list[EvidenceJson]
+    message: str | None
+    elapsed_s: float | None
+
+
 class RequiredPageJson(TypedDict):
     page_number: int
     route: str
@@ -85,6 +107,8 @@ class PageJson(RequiredPageJson, total=False):
     skew_deg: float
     signals: list[SignalJson]
     regions: list[RegionJson]
+    attempts: list[AttemptJson]
+    degraded: ErrorJson | None
     error: ErrorJson | None
 
 
@@ -106,6 +130,7 @@ def explanation(explained: ExplainedPage) -> Iterator[str]:
     yield f"confidence: {_confidence_in_words(page['confidence'])}"
     yield f"page: {page['width_px']} x {page['height_px']} px at {page['dpi']:.0f} dpi{_turn_in_words(page)}"
     yield f"visual tokens if sent to the model: {page['visual_tokens_if_vlm']:,}"
+    yield from _attempts_in_words(page)
     yield from _reasons_in_words(page)
 
 
@@ -178,6 +203,31 @@ def _reasons_in_words(page: PageJson) -> Iterator[str]:
         is_part = is_part or reason["signal"] == SignalName.NEEDS_VLM_PROBABILITY
 
 
+def _attempts_in_words(page: PageJson) -> Iterator[str]:
+    """A line a call, with what it cost and what was wrong with it."""
+    attempts = page.get("attempts", [])
+    if attempts:
+        yield "calls to the VLM:"
+    for attempt in attempts:
+        billed = "estimated" if attempt["usage_is_estimated"] else "billed"
+        seconds = "" if attempt["elapsed_s"] is None else f" in {attempt['elapsed_s']:.1f} s"
+        yield (
+            f"  {attempt['attempt']}. {attempt['model_id']}{seconds}, tier {attempt['tier']}, "
+            f"{attempt['width_px']} x {attempt['height_px']} px: {attempt['predicted_visual_tokens']:,} visual "
+            f"tokens predicted, {attempt['prompt_tokens']:,} + {attempt['completion_tokens']:,} tokens {billed}: "
+            f"{_verdict_in_words(attempt)}"
+        )
+
+
+def _verdict_in_words(attempt: AttemptJson) -> str:
+    numbers = ", ".join(
+        f"{one['name']} {_number(one['measured'])}, limit {_number(one['limit'])}"
+        for one in attempt["evidence"]
+    )
+    details = "; ".join(part for part in (numbers, attempt["message"]) if part)
+    return f"{attempt['verdict']} ({details})" if details else attempt["verdict"]
+
+
 def _places_in_words(reason: ReasonJson, page: PageJson) -> str:
     """Like ``: 3 regions, 4 % of the page``; nothing for a signal of the page as a whole."""
     kind = KIND_OF_SIGNAL.get(reason["signal"])
@@ -195,6 +245,9 @@ def _route_in_words(page: PageJson) -> str:
     route = Route(page["route"])
     if route is not Route.OCR_DEGRADED:
         return ROUTES_IN_WORDS[route]
+    degraded = page.get("degraded")
+    if degraded is not None:
+        return f"{degraded['code']}: {degraded['message']}"
     text = "text layer's" if page.get("read_by") == ReadBy.TEXT_LAYER else "OCR"
     return f"{ROUTES_IN_WORDS[route]}; the {text} text was kept"
 

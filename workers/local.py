@@ -14,12 +14,14 @@ from models.errors import PageNotFound, SettingsError, SourceUnreadable
 from pipeline.blobs import BlobStore, sha256_of
 from pipeline.policy import Policy, load_policy
 from pipeline.publish import prepare_folder
+from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
-from workers.bootstrap import build_engines
+from pipeline.vlm_plan import load_plan
+from workers.bootstrap import build_engines, vlm_endpoint
 from workers.events import Event, IngestReport, IngestRequest, PageFinished
 from workers.logs import log_event, set_up_logs
-from workers.messages import EngineBuilder, WorkerSetup
+from workers.messages import EngineBuilder, TranscriberSetup, WorkerSetup
 from workers.owner import is_alive
 from workers.pool import WorkerPool
 from workers.report import RunTotals, finish_run
@@ -27,6 +29,7 @@ from workers.run import IngestRun, identify_engines
 from workers.run_state import RunOptions
 from workers.scratch import remove_abandoned_scratch
 from workers.sources import RUN_FILES, Source, find_sources
+from workers.vlm_desk import VlmDesk
 
 __all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest"]
 
@@ -47,14 +50,17 @@ def ingest(
     A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
     caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
     ``policy`` is that of the settings unless one is given.
-    Raises ``OutputNotWritable`` and ``SettingsError`` (a policy file that is none, a path that is the state
-    folder) before anything is read, ``EngineUnavailable`` for a missing engine or language,
-    ``StoreUnavailable`` when the state folder cannot be used.
+    Raises ``OutputNotWritable`` and ``SettingsError`` (a policy or plan file that is none, an address of the VLM
+    that is none, a path that is the state folder) before anything is read, ``EngineUnavailable`` for a missing
+    engine or language, ``StoreUnavailable`` when the state folder cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
     started_s = time.monotonic()
     set_up_logs(settings.log_level)
     policy = policy or load_policy(settings.triage.policy_file)
+    plan = load_plan(settings.vlm)
+    if settings.vlm.is_configured:
+        _ = vlm_endpoint(settings.vlm, plan)
     home = settings.home.absolute()
     settings = settings.model_copy(update={"home": home})
     request = replace(request, out_dir=request.out_dir.absolute())
@@ -64,9 +70,12 @@ def ingest(
     with contextlib.closing(open_store(home)) as store:
         BlobStore(home).remove_abandoned()
         store.pages.reclaim_leases(is_alive)
+        store.transcriptions.close_abandoned()
         try:
             counter = _Counter(on_event)
-            return _Ingest(request, settings, policy, store, counter, started_s).run(sources, engine_builder)
+            return _Ingest(request, settings, policy, plan, store, counter, started_s).run(
+                sources, engine_builder
+            )
         finally:
             remove_abandoned_scratch(home)
 
@@ -145,6 +154,7 @@ class _Ingest:
     request: IngestRequest
     settings: Settings
     policy: Policy
+    plan: ServingPlan
     store: Store
     counter: _Counter
     started_s: float
@@ -153,6 +163,7 @@ class _Ingest:
         setup = WorkerSetup(
             settings=self.settings,
             policy=self.policy,
+            plan=self.plan,
             out_dir=self.request.out_dir,
             formats=self.request.formats,
             passwords=self.request.passwords,
@@ -163,7 +174,7 @@ class _Ingest:
         submission_id, run, is_interrupted = None, None, False
         try:
             with _ended(pool, self.store):
-                fingerprint = identify_engines(pool, self.settings, self.policy)
+                fingerprint = identify_engines(pool, self.settings, self.policy, self.plan)
                 submission_id = self._start_submission(fingerprint)
                 options = RunOptions(
                     submission_id=submission_id,
@@ -171,18 +182,24 @@ class _Ingest:
                     force=self.request.force,
                     jobs=jobs,
                 )
-                run = IngestRun(
-                    pool=pool,
-                    store=self.store,
-                    settings=self.settings,
-                    options=options,
-                    on_event=self.counter,
-                )
-                run.run(sources)
+                with contextlib.closing(self._vlm_desk(submission_id)) as vlm:
+                    run = IngestRun(
+                        pool=pool,
+                        store=self.store,
+                        settings=self.settings,
+                        options=options,
+                        on_event=self.counter,
+                        vlm=vlm,
+                    )
+                    run.run(sources)
         except KeyboardInterrupt:
             is_interrupted = True
         first_sources = {} if run is None else run.first_sources
         return self._report(submission_id, first_sources, is_interrupted=is_interrupted)
+
+    def _vlm_desk(self, submission_id: int) -> VlmDesk:
+        setup = TranscriberSetup(settings=self.settings, plan=self.plan, submission_id=submission_id)
+        return VlmDesk(setup, self.store)
 
     def _start_submission(self, fingerprint: str) -> int:
         return self.store.submissions.start_submission(

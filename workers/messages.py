@@ -11,6 +11,7 @@ from models.document import Document
 from models.errors import DoctriageError, DocumentFailed, OutputNotWritable
 from models.page import Route
 from pipeline.policy import Policy
+from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class WorkerSetup:
 
     settings: Settings
     policy: Policy
+    plan: ServingPlan
     out_dir: Path
     formats: tuple[str, ...]
     passwords: tuple[str, ...] = field(repr=False)
@@ -111,6 +113,13 @@ class PageDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageEscalated:
+    """The page is read on the CPU and waits for the VLM."""
+
+    page_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageAttemptFailed:
     """``gave_up``: the page is failed for good; else it is pending again."""
 
@@ -157,9 +166,50 @@ Reply = (
     | IntakeRefused
     | PagesClaimed
     | PageDone
+    | PageEscalated
     | PageAttemptFailed
     | SourceWritten
     | SourceNotWritten
     | TaskEnded
     | RunImpossible
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriberSetup:
+    """What the process that talks to the VLM knows from its start."""
+
+    settings: Settings
+    plan: ServingPlan
+    submission_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscribeTask:
+    """Bring a page that waits for the VLM to its end."""
+
+    reading_id: int
+    document: Document
+    page_number: int
+    password: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTranscribed:
+    """The page has its final result: the VLM's text, or the CPU's and why."""
+
+    reading_id: int
+    page_number: int
+    route: Route
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageNotOurs:
+    """Somebody else answers for the page."""
+
+    reading_id: int
+    page_number: int
+
+
+TranscriberReply = Hello | PageTranscribed | PageNotOurs | RunImpossible

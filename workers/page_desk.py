@@ -11,10 +11,18 @@ from models.errors import EngineUnavailable, PageFailed
 from pipeline.settings import Settings
 from pipeline.store import FinishedPage, PageStore
 from workers.events import Event, PageFinished, PageGivenUp, PageRetried
-from workers.messages import PageAttemptFailed, PageDone, PagesClaimed, ReadTask
+from workers.messages import (
+    PageAttemptFailed,
+    PageDone,
+    PageEscalated,
+    PagesClaimed,
+    PageTranscribed,
+    ReadTask,
+)
 from workers.owner import is_alive
 from workers.pool import Worker
 from workers.run_state import PageQueue, ReadingState, RunOptions, SourceState
+from workers.vlm_desk import VlmDesk
 from workers.worker_process import charge_attempt
 
 MAX_DEATHS_BEFORE_FIRST_PAGE = 3
@@ -32,12 +40,14 @@ class PageDesk:
         options: RunOptions,
         on_event: Callable[[Event], None],
         on_complete: Callable[[ReadingState], None],
+        vlm: VlmDesk,
     ) -> None:
         self._pages = pages
         self._options = options
         self._max_attempts = settings.executor.max_attempts
         self._emit = on_event
         self._on_complete = on_complete
+        self._vlm = vlm
         self._readings: dict[str, ReadingState] = {}
         self._queue = PageQueue(max_batch=settings.rasterise.pages_per_call, jobs=options.jobs)
         self._deaths_in_a_row = 0
@@ -64,12 +74,18 @@ class PageDesk:
         self._readings[document.document_id] = reading
         self._report_earlier(reading, opened.finished)
         self._queue.add(reading)
+        self._await_vlm(reading, opened.awaiting_vlm)
         return reading
 
     def next_batch(self) -> ReadTask | None:
         return self._queue.next_batch()
 
-    def hear(self, worker: Worker, task: ReadTask, said: PagesClaimed | PageDone | PageAttemptFailed) -> None:
+    def hear(
+        self,
+        worker: Worker,
+        task: ReadTask,
+        said: PagesClaimed | PageDone | PageEscalated | PageAttemptFailed,
+    ) -> None:
         if isinstance(said, PagesClaimed):
             self._deaths_in_a_row = 0
             worker.claimed = list(said.page_numbers)
@@ -82,8 +98,20 @@ class PageDesk:
         if isinstance(said, PageDone):
             reading.reported.add(said.page_number)
             self._emit_finished(reading, said, from_earlier_run=False)
+        elif isinstance(said, PageEscalated):
+            self._await_vlm(reading, [said.page_number])
         else:
             self._note_failed_attempt(reading, said, alone=False)
+
+    def hear_vlm(self) -> None:
+        """Take note of the pages that the VLM's process has brought to their end."""
+        for said in self._vlm.hear():
+            reading = next(one for one in self.readings if one.reading_id == said.reading_id)
+            reading.at_vlm.discard(said.page_number)
+            if isinstance(said, PageTranscribed):
+                reading.reported.add(said.page_number)
+                self._emit_finished(reading, said, from_earlier_run=False)
+            self._complete(reading)
 
     def end(self, task: ReadTask) -> None:
         """The worker is through with the task; pages of it that it did not settle are somebody else's."""
@@ -115,8 +143,14 @@ class PageDesk:
             self._pages.reclaim_leases(is_alive)
         for reading in waiting:
             reading.pending.extend(self._pages.pending_pages(reading.reading_id))
+            self._await_vlm(reading, self._pages.pages_awaiting_vlm(reading.reading_id))
             self._queue.add(reading)
             self._complete(reading)
+
+    def _await_vlm(self, reading: ReadingState, page_numbers: Iterable[int]) -> None:
+        for page_number in page_numbers:
+            reading.at_vlm.add(page_number)
+            self._vlm.add(reading.reading_id, reading.document, page_number, reading.password)
 
     def _charge_first(
         self, worker: Worker, reading: ReadingState, claimed: list[int], error: PageFailed
@@ -178,7 +212,11 @@ class PageDesk:
                 self._emit_finished(reading, page, from_earlier_run=True)
 
     def _emit_finished(
-        self, reading: ReadingState, page: FinishedPage | PageDone, *, from_earlier_run: bool
+        self,
+        reading: ReadingState,
+        page: FinishedPage | PageDone | PageTranscribed,
+        *,
+        from_earlier_run: bool,
     ) -> None:
         self._emit(
             PageFinished(

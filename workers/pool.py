@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import Connection, wait
@@ -93,12 +93,15 @@ class WorkerPool:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # dead already: ``wait`` will say so
             worker.connection.send(task)
 
-    def wait(self, timeout_s: float) -> Iterator[tuple[Worker, Task | None, Reply | Loss]]:
-        """What the workers said, or that they are lost, after at most about ``timeout_s``."""
+    def wait(
+        self, timeout_s: float, *, also: Sequence[Connection] = ()
+    ) -> Iterator[tuple[Worker, Task | None, Reply | Loss]]:
+        """What the workers said, or that they are lost, after at most about ``timeout_s``; nothing, but at once,
+        when there is something on the connections in ``also``."""
         by_connection = {worker.connection: worker for worker in self._workers}
-        for connection in wait(list(by_connection), self._patience_s(timeout_s)):
-            assert isinstance(connection, Connection)
-            yield from self._heard(by_connection[connection])
+        for connection in wait([*by_connection, *also], self._patience_s(timeout_s)):
+            if isinstance(connection, Connection) and connection in by_connection:
+                yield from self._heard(by_connection[connection])
         now_s = time.monotonic()
         for worker in [*self._workers]:
             if worker.deadline_s is not None and worker.deadline_s < now_s and not worker.connection.poll():
@@ -121,7 +124,7 @@ class WorkerPool:
     def _start(self) -> Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=work, args=(theirs, self._setup), name="doctriage-worker")
-        with _environment(ONE_THREAD), _interrupts_held_back():
+        with environment(ONE_THREAD), interrupts_held_back():
             process.start()
         theirs.close()
         worker = Worker(process=process, connection=ours)
@@ -171,7 +174,7 @@ def kill_group(process: BaseProcess) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
+def interrupts_held_back() -> Iterator[None]:
     """A process started inside inherits the mask, so Ctrl-C never reaches it, not even before it can say it
     ignores it. Ours comes through at the end of the block."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -182,7 +185,7 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: dict[str, str]) -> Iterator[None]:
     """Set variables for a process that is started inside, where the user has not set them."""
     missing = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(missing)

@@ -53,6 +53,10 @@ def finish_run(
         pages_by_reason=dict(tally.pages_by_reason),
         visual_tokens_if_all=tally.visual_tokens_if_all,
         visual_tokens_triaged=tally.visual_tokens_triaged,
+        pages_by_degradation=dict(tally.pages_by_degradation),
+        vlm_calls=tally.vlm_calls,
+        vlm_prompt_tokens=tally.vlm_prompt_tokens,
+        vlm_completion_tokens=tally.vlm_completion_tokens,
         pages_read=totals.pages_read,
         pages_from_earlier_run=totals.pages_from_earlier_run,
         failed_pages=tally.failed_pages,
@@ -72,6 +76,10 @@ class _Tally:
     pages_by_reason: Counter[str] = field(default_factory=Counter)
     visual_tokens_if_all: int = 0
     visual_tokens_triaged: int = 0
+    pages_by_degradation: Counter[str] = field(default_factory=Counter)
+    vlm_calls: int = 0
+    vlm_prompt_tokens: int = 0
+    vlm_completion_tokens: int = 0
     failed_pages: int = 0
 
     def page_rows(self, submission_id: int) -> Iterator[Mapping[str, Any]]:
@@ -124,11 +132,18 @@ class _Tally:
             self.visual_tokens_if_all += row["visual_tokens_if_vlm"]
         if row["escalate"]:
             self.visual_tokens_triaged += row["visual_tokens_if_vlm"]
+        if row["degraded"] is not None:
+            self.pages_by_degradation[row["degraded"]["code"]] += 1
+        self.vlm_calls += row["vlm_calls"]
+        self.vlm_prompt_tokens += row["prompt_tokens"]
+        self.vlm_completion_tokens += row["completion_tokens"]
 
 
 def _page_row(source: str, document_id: str, record: PageRecord) -> Mapping[str, Any]:
     if record.content is not None:
-        return {**record.content, "source": source}
+        is_waiting = record.state in (PageState.AWAITING_VLM, PageState.TRANSCRIBING)
+        state = {"state": PageState.PENDING.value} if is_waiting else {}  # the run was stopped
+        return {**record.content, **state, "source": source}
     row: Mapping[str, Any] = page_row(
         source,
         document_id,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from models.errors import DoctriageError
+from models.errors import DoctriageError, VlmError
+from models.transcription import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,3 +27,157 @@ def retry_decision(error: DoctriageError, attempt: int, *, max_attempts: int) ->
     if not error.retryable or attempt >= max_attempts:
         return None
     return RetryDecision(next_attempt=attempt + 1, delay_s=0.0)
+
+
+class NextCall(StrEnum):
+    """How the next call for a page differs from the last one."""
+
+    SAME = "same"
+    WARMER = "warmer"
+    """At the higher temperature that the decision names."""
+    LARGER = "larger"
+    """The next higher tier, and more tokens for the answer."""
+    UPRIGHT = "upright"
+    """Rendered anew, turned as the answer says."""
+
+
+ANOTHER_SAMPLE = frozenset(
+    {
+        Verdict.REPETITION,
+        Verdict.OVERLONG,
+        Verdict.EMPTY,
+        Verdict.WRONG_SCRIPT,
+        Verdict.REFUSAL,
+        Verdict.PROMPT_ECHO,
+        Verdict.LOST_WORDS,
+        Verdict.INVENTED_TEXT,
+        Verdict.BROKEN_TABLE,
+    }
+)
+"""The model may do better if it does not take the same way again."""
+
+TOO_SMALL = frozenset({Verdict.TRUNCATED, Verdict.ILLEGIBLE})
+"""The image, or the room for the answer."""
+LYING_DOWN = frozenset({Verdict.NOT_UPRIGHT})
+
+COST_NOTHING = frozenset({Verdict.UNREACHABLE, Verdict.RATE_LIMITED, Verdict.OVERLOADED})
+"""The model was not reached."""
+
+LOST = frozenset(
+    {
+        Verdict.CONNECTION_LOST,
+        Verdict.TIMED_OUT,
+        Verdict.SERVER_ERROR,
+        Verdict.BAD_RESPONSE,
+        Verdict.ABANDONED,
+    }
+)
+"""The model may have worked for nothing; it may also be this page that breaks the service."""
+
+FINAL = frozenset(
+    {
+        Verdict.ACCEPTED,
+        Verdict.CONTENT_FILTERED,
+        Verdict.REQUEST_REFUSED,
+        Verdict.UNAUTHORISED,
+        Verdict.MODEL_NOT_FOUND,
+    }
+)
+
+CONTENT_FAULTS = ANOTHER_SAMPLE | TOO_SMALL | LYING_DOWN
+SERVICE_FAULTS = COST_NOTHING | LOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VlmRetryLimits:
+    """How much a page may cost. ``answers`` that were no good and ``lost_calls`` each may have cost tokens;
+    ``calls`` counts every call. ``wait_s`` is what a page may lose to an ailing service. The n-th sample is
+    taken at the n-th of ``temperatures``, the last one for all after it."""
+
+    answers: int = 3
+    lost_calls: int = 4
+    calls: int = 8
+    wait_s: float = 600.0
+    temperatures: tuple[float, ...] = (0.0, 0.3, 0.7)
+    first_backoff_s: float = 1.0
+    longest_backoff_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VlmRetry:
+    """Call again for this page, as attempt number ``next_attempt``, after ``delay_s``, changed as said."""
+
+    next_attempt: int
+    delay_s: float
+    change: NextCall
+    temperature: float
+
+
+def vlm_retry_decision(
+    verdicts: Sequence[Verdict],
+    limits: VlmRetryLimits,
+    *,
+    retry_after_s: float | None = None,
+    waited_s: float = 0.0,
+    can_enlarge: bool = True,
+    jitter: Callable[[], float] = random.random,
+) -> VlmRetry | None:
+    """What to do after calls that ended in ``verdicts``, the oldest first; None leaves the page to its OCR text.
+
+    ``retry_after_s`` is what the server asked for after the last call; the next is never sooner. ``waited_s`` is
+    what the page has lost to the service so far: calls without an answer, and the pauses between. ``can_enlarge``:
+    there is a higher tier or room for a longer answer. ``jitter`` gives a number from 0 up to 1.
+    """
+    last = verdicts[-1]
+    if last in FINAL or _is_exhausted(verdicts, limits) or (last in TOO_SMALL and not can_enlarge):
+        return None
+    delay_s: float | None = 0.0
+    if last in SERVICE_FAULTS:
+        backoff_s = jitter() * _longest_backoff_s(verdicts, limits)
+        delay_s = _affordable_s(backoff_s, retry_after_s or 0.0, limits.wait_s - waited_s)
+    if delay_s is None:
+        return None
+    samples = sum(verdict in ANOTHER_SAMPLE for verdict in verdicts)
+    return VlmRetry(
+        next_attempt=len(verdicts) + 1,
+        delay_s=delay_s,
+        change=_change(last),
+        temperature=limits.temperatures[min(samples, len(limits.temperatures) - 1)],
+    )
+
+
+def verdict_of(error: VlmError) -> Verdict:
+    """What a call that ended in ``error`` is booked as. Raises ValueError for an error that is no call's end."""
+    return Verdict(error.code.removeprefix("vlm_"))
+
+
+def _is_exhausted(verdicts: Sequence[Verdict], limits: VlmRetryLimits) -> bool:
+    answers = sum(verdict in CONTENT_FAULTS for verdict in verdicts)
+    lost_calls = sum(verdict in LOST for verdict in verdicts)
+    return len(verdicts) >= limits.calls or answers >= limits.answers or lost_calls >= limits.lost_calls
+
+
+def _change(last: Verdict) -> NextCall:
+    if last in ANOTHER_SAMPLE:
+        return NextCall.WARMER
+    if last in TOO_SMALL:
+        return NextCall.LARGER
+    return NextCall.UPRIGHT if last in LYING_DOWN else NextCall.SAME
+
+
+def _longest_backoff_s(verdicts: Sequence[Verdict], limits: VlmRetryLimits) -> float:
+    """Doubles with each fault of the service since the last answer ("full jitter": any time up to it)."""
+    in_a_row = 0
+    for verdict in reversed(verdicts):
+        if verdict not in SERVICE_FAULTS:
+            break
+        in_a_row += 1
+    return min(limits.longest_backoff_s, limits.first_backoff_s * 2.0 ** min(in_a_row - 1, 30))
+
+
+def _affordable_s(backoff_s: float, asked_s: float, left_s: float) -> float | None:
+    """The pause: at least what the server asked for, and within what is left of the page's time; None where that
+    is not possible."""
+    if left_s <= 0 or asked_s > left_s:
+        return None
+    return max(asked_s, min(backoff_s, left_s))

@@ -12,6 +12,7 @@ import structlog
 from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnreadable, WorkerCrashed
 from pipeline.fingerprint import reading_fingerprint
 from pipeline.policy import Policy
+from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 from pipeline.store import Store
 from workers.events import (
@@ -31,6 +32,7 @@ from workers.messages import (
     IntakeTask,
     PageAttemptFailed,
     PageDone,
+    PageEscalated,
     PagesClaimed,
     ReadTask,
     Reply,
@@ -46,6 +48,7 @@ from workers.pool import Loss, LossReason, Worker, WorkerPool
 from workers.retry import retry_decision
 from workers.run_state import ReadingState, RunOptions, SourceState
 from workers.sources import Source
+from workers.vlm_desk import VlmDesk
 
 POLL_S = 1.0
 """How often pages that another run holds are looked at."""
@@ -56,7 +59,7 @@ WRITE_LIMIT_S = 3600.0
 log = structlog.get_logger()
 
 
-def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy) -> str:
+def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy, plan: ServingPlan) -> str:
     """The fingerprint of this run. Raises ``EngineUnavailable`` for an engine or language that is missing."""
     pool.send(IdentifyTask(), silence_limit_s=settings.executor.page_timeout_s)
     versions = None
@@ -69,7 +72,7 @@ def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy) -> st
             if isinstance(reply, Identified):
                 versions = reply.engine_versions
     assert versions is not None
-    return reading_fingerprint(settings, versions, policy.digest)
+    return reading_fingerprint(settings, versions, policy.digest, plan)
 
 
 class IngestRun:
@@ -83,8 +86,10 @@ class IngestRun:
         settings: Settings,
         options: RunOptions,
         on_event: Callable[[Event], None],
+        vlm: VlmDesk,
     ) -> None:
         self._pool = pool
+        self._vlm = vlm
         self._submissions = store.submissions
         self._limits = settings.executor
         self._options = options
@@ -98,6 +103,7 @@ class IngestRun:
             options=options,
             on_event=on_event,
             on_complete=self._queue_writes,
+            vlm=vlm,
         )
         self._unsettled = 0
 
@@ -112,8 +118,9 @@ class IngestRun:
             self._admit(source)
         while self._unsettled:
             self._dispatch()
-            for worker, task, said in self._pool.wait(POLL_S):
+            for worker, task, said in self._pool.wait(POLL_S, also=self._vlm.connections):
                 self._hear(worker, task, said)
+            self._desk.hear_vlm()
             self._desk.poll_others(every_s=POLL_S)
 
     def _admit(self, source: Source) -> None:
@@ -169,7 +176,7 @@ class IngestRun:
                 self._accept(said)
             case IntakeRefused():
                 self._refuse(self._sources[said.source_number], said.code, said.message)
-            case PagesClaimed() | PageDone() | PageAttemptFailed():
+            case PagesClaimed() | PageDone() | PageEscalated() | PageAttemptFailed():
                 assert isinstance(task, ReadTask)
                 self._desk.hear(worker, task, said)
             case SourceWritten():

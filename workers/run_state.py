@@ -39,7 +39,8 @@ class SourceState:
 class ReadingState:
     """One document's pages. ``first`` is the source that brought it and whose name its events bear.
 
-    ``in_flight`` are pages that a worker of ours was sent and has not settled; ``alone`` are pages that were
+    ``in_flight`` are pages that a worker of ours was sent and has not settled, ``at_vlm`` those that our
+    transcriber has; ``alone`` are pages that were
     in a batch whose worker was lost: each is sent by itself, so the next loss is charged to the right one.
     """
 
@@ -50,6 +51,7 @@ class ReadingState:
     sources: list[SourceState] = field(default_factory=list)
     pending: deque[int] = field(default_factory=deque)
     in_flight: set[int] = field(default_factory=set)
+    at_vlm: set[int] = field(default_factory=set)
     alone: set[int] = field(default_factory=set)
     reported: set[int] = field(default_factory=set)
     is_complete: bool = False
@@ -58,7 +60,7 @@ class ReadingState:
     @property
     def waits_for_others(self) -> bool:
         """Nothing left for us to do, yet not complete: another run holds pages of it."""
-        return not (self.is_complete or self.pending or self.in_flight)
+        return not (self.is_complete or self.pending or self.in_flight or self.at_vlm)
 
     def put_back(self, page_numbers: Iterable[int], *, alone: bool) -> None:
         """Queue pages again, in order and before the others."""

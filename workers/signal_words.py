@@ -28,6 +28,7 @@ SCORE_SIGNALS: Final[Mapping[str, str]] = {
     SignalName.STAMP_WORDS: "words of a rubber stamp with a date beside them",
     SignalName.PAGE_IMAGE_DAMAGED: "parts of the page's image are damaged or missing",
     SignalName.SCRIPT_UNREAD: "the page is in a script of which no language is installed",
+    SignalName.TEXT_HEIGHT_PX: "height of the small print, pixels",
     SignalName.BLANK: "blank page",
     SignalName.FORCED_VLM: "every page was asked to go to the model (--route vlm)",
     SignalName.FORCED_OCR: "no page was to go to the model (--route ocr)",

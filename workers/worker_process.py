@@ -33,7 +33,7 @@ from models.errors import (
     PageFailed,
     StoreUnavailable,
 )
-from models.page import PageResult
+from models.page import PageResult, Route
 from pipeline.blobs import BlobStore, Snapshot
 from pipeline.outputs import page_json, page_row
 from pipeline.publish import DiskFull, ReadingUnfinished, not_writable, publish_document
@@ -48,6 +48,7 @@ from workers.messages import (
     IntakeTask,
     PageAttemptFailed,
     PageDone,
+    PageEscalated,
     PagesClaimed,
     ReadTask,
     Reply,
@@ -81,7 +82,7 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _bound_memory(setup.settings.executor.memory_limit_bytes)
     set_up_logs(setup.settings.log_level)
-    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+    threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
     worker = WorkerProcess(connection, setup)
     try:
         use_scratch(setup.settings.home, worker.owner)
@@ -102,7 +103,7 @@ def _bound_memory(limit_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])
@@ -226,6 +227,7 @@ class WorkerProcess:
                     engines,
                     self._settings,
                     self._setup.policy,
+                    self._setup.plan,
                     task.password,
                 ):
                     left.remove(page_number)
@@ -256,8 +258,11 @@ class WorkerProcess:
                 outcome = EngineError(f"page {page_number}: the result cannot be stored ({error})")
         return self._fail(task, page_number, outcome)
 
-    def _finish(self, task: ReadTask, page_number: int, result: PageResult) -> PageDone | None:
+    def _finish(
+        self, task: ReadTask, page_number: int, result: PageResult
+    ) -> PageDone | PageEscalated | None:
         page = page_json(result)
+        awaits_vlm = result.route is Route.OCR_DEGRADED and self._settings.vlm.is_configured
         is_ours = self.store.pages.finish_page(
             task.reading_id,
             page_number,
@@ -266,9 +271,13 @@ class WorkerProcess:
             summary=page_row("", task.document.document_id, page),
             route=result.route,
             elapsed_s=result.elapsed_s,
+            degraded_code=None if result.degraded is None else str(result.degraded.code),
+            awaits_vlm=awaits_vlm,
         )
         if not is_ours:
             return None
+        if awaits_vlm:
+            return PageEscalated(page_number=page_number)
         return PageDone(page_number=page_number, route=result.route, elapsed_s=result.elapsed_s)
 
     def _fail(self, task: ReadTask, page_number: int, error: PageFailed) -> PageAttemptFailed | None:

@@ -26,6 +26,7 @@ class SignalName(StrEnum):
     STAMP_WORDS = "stamp_words"
     PAGE_IMAGE_DAMAGED = "page_image_damaged"
     SCRIPT_UNREAD = "script_unread"
+    TEXT_HEIGHT_PX = "text_height_px"
     BLANK = "blank"
     FORCED_VLM = "forced_vlm"
     FORCED_OCR = "forced_ocr"

@@ -106,16 +106,15 @@ def test_tokens_as_json(
     )
 
 
-def test_tokens_by_default_are_what_the_settings_would_spend(tmp_path: Path) -> None:
+def test_tokens_by_default_are_what_the_plan_would_spend(tmp_path: Path) -> None:
     answer = run_doctriage(
         "tokens",
         "1654x2339",
         "--json",
         home=tmp_path,
-        DOCTRIAGE_VISUAL_TOKENS__MODEL_FAMILY="qwen3-vl",
-        DOCTRIAGE_VISUAL_TOKENS__MAX_PIXELS="1310720",
+        DOCTRIAGE_VLM__PROFILE="qwen3-vl-8b-fp8",
     )
-    assert json.loads(answer.stdout)["tokens"] == 1260
+    assert json.loads(answer.stdout)["tokens"] == 2184
     assert json.loads(answer.stdout)["model_family"] == "qwen3-vl"
 
 

@@ -19,6 +19,7 @@ from models.page import (
     TriageDecision,
 )
 from models.text import Block, BlockKind, Line, Word
+from models.transcription import Degradation, DegradedCode
 from pipeline.assemble import assemble_page, mean_confidence, page_markdown, page_text
 from pipeline.ports import PageRaster
 from pipeline.upright import turned
@@ -43,6 +44,9 @@ def block(
     return Block(kind=kind, lines=lines, box=box, heading_level=level)
 
 
+NO_VLM = Degradation(code=DegradedCode.NO_VLM, message="none is configured")
+
+
 def assembled(
     reading: PageReading, *, escalate: bool = False, score: PageScore | None = None, rotation_deg: int = 0
 ) -> PageResult:
@@ -54,6 +58,7 @@ def assembled(
         TriageDecision(escalate=escalate, reasons=(), policy_version="1"),
         visual_tokens_if_vlm=100,
         elapsed_s=0.5,
+        without_vlm=NO_VLM,
     )
 
 

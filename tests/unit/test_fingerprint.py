@@ -10,7 +10,9 @@ import pytest
 
 from pipeline.fingerprint import reading_fingerprint, settings_with_effect
 from pipeline.settings import Settings
+from pipeline.vlm_plan import load_plan
 
+PLAN = load_plan(Settings().vlm)
 VERSIONS = {"ocr": "tesseract 5.3.0 eng=abc", "poppler": "22.12.0"}
 
 
@@ -23,7 +25,8 @@ def leaves(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def fingerprint(**settings: Any) -> str:
-    return reading_fingerprint(Settings(**settings), VERSIONS, "policy")
+    chosen = Settings(**settings)
+    return reading_fingerprint(chosen, VERSIONS, "policy", load_plan(chosen.vlm))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +40,8 @@ def fingerprint(**settings: Any) -> str:
         {"route": "vlm"},
         {"triage": {"profile": "thrifty"}},
         {"triage": {"audit_share": 0.01}},
-        {"visual_tokens": {"model_family": "qwen3-vl"}},
+        {"vlm": {"profile": "qwen3-vl-8b-fp8"}},
+        {"vlm": {"url": "http://gpu/v1"}},
     ],
 )
 def test_a_setting_that_alters_results_changes_it(settings: dict[str, Any]) -> None:
@@ -54,6 +58,7 @@ def test_a_setting_that_alters_results_changes_it(settings: dict[str, Any]) -> N
         {"rasterise": {"pages_per_call": 1, "timeout_s": 1}},
         {"read": {"ocr_timeout_s": 1}},
         {"triage": {"policy_file": "elsewhere.json"}},
+        {"vlm": {"model": "a model that is not asked", "api_key": "secret", "wait_s": 1, "concurrency": 1}},
     ],
 )
 def test_a_setting_that_alters_no_result_does_not(settings: dict[str, Any]) -> None:
@@ -62,11 +67,18 @@ def test_a_setting_that_alters_no_result_does_not(settings: dict[str, Any]) -> N
 
 def test_an_engine_of_another_version_changes_it() -> None:
     for name in VERSIONS:
-        assert reading_fingerprint(Settings(), {**VERSIONS, name: "other"}, "policy") != fingerprint()
+        other = {**VERSIONS, name: "other"}
+        assert reading_fingerprint(Settings(), other, "policy", PLAN) != fingerprint()
 
 
 def test_a_policy_that_decides_otherwise_changes_it() -> None:
-    assert reading_fingerprint(Settings(), VERSIONS, "other") != fingerprint()
+    assert reading_fingerprint(Settings(), VERSIONS, "other", PLAN) != fingerprint()
+
+
+def test_with_a_vlm_its_model_counts_and_where_it_runs_does_not() -> None:
+    here = fingerprint(vlm={"url": "http://here/v1", "api_key": "one"})
+    assert fingerprint(vlm={"url": "http://there/v1", "timeout_s": 5, "max_calls": 2}) == here
+    assert fingerprint(vlm={"url": "http://here/v1", "model": "another"}) != here
 
 
 def test_every_setting_is_either_without_effect_or_counted() -> None:
@@ -80,5 +92,6 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
         "rasterise",
         "read",
         "triage",
+        "vlm",
     }
     assert {"rasterise.dpi", "read.engine", "read.languages", "route"} <= counted

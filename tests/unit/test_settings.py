@@ -48,8 +48,8 @@ def test_a_near_miss_names_the_variable_meant(name: str, meant: str, monkeypatch
         ("DOCTRIAGE_READ__LANGUAGES", "--psm", "read.languages"),
         ("DOCTRIAGE_READ__LANGUAGES", "", "read.languages"),
         ("DOCTRIAGE_RASTERISE__DPI", "12", "rasterise.dpi"),
-        ("DOCTRIAGE_VISUAL_TOKENS__MODEL_FAMILY", "gpt", "unknown model family 'gpt'.*qwen3-vl"),
-        ("DOCTRIAGE_VISUAL_TOKENS__MAX_PIXELS", "784", r"min_pixels \(200704\)"),
+        ("DOCTRIAGE_VLM__CONCURRENCY", "0", "greater than or equal to 1"),
+        ("DOCTRIAGE_VLM__WAIT_S", "-1", "greater than or equal to 0"),
         ("DOCTRIAGE_READ", "{", "read.*JSON"),
         ("DOCTRIAGE_HOME", "", "home: .*empty"),
         ("DOCTRIAGE_HOME", "~no-such-user/x", "home: .*no-such-user/x.*in full"),
@@ -68,7 +68,7 @@ def test_a_value_out_of_range_is_refused_by_name(
 
 
 def test_no_listed_variable_is_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "DOCTRIAGE_VISUAL_TOKENS__MAX_PIXELS" in setting_variables()
+    assert "DOCTRIAGE_VLM__PLAN_FILE" in setting_variables()
     for name in setting_variables():
         with monkeypatch.context() as environment:
             environment.setenv(name, "12")

@@ -53,6 +53,26 @@ def ingest_command(
     profile: Annotated[
         TriageProfile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
     ] = None,
+    vlm_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The VLM's OpenAI-compatible API, like http://gpu:8000/v1."),
+    ] = None,
+    vlm_model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model's name there; by default the plan's.")
+    ] = None,
+    vlm_profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model's profile; `doctriage plan` lists them.")
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What `doctriage plan --out` wrote for the server.", parser=named_path
+        ),
+    ] = None,
+    vlm_wait: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="How long a page waits for a VLM that does not answer."),
+    ] = None,
     cost_centre: Annotated[str | None, typer.Option(metavar="NAME", help="The team that pays.")] = None,
     formats: Annotated[
         str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")
@@ -75,13 +95,25 @@ def ingest_command(
         bool, typer.Option("--force", help="Read pages again that an earlier run finished.")
     ] = False,
 ) -> None:
-    """Read documents into Markdown and JSON, and say for each page whether it needs a vision-language model.
+    """Read documents into Markdown and JSON, and send the pages that need it to a vision-language model (VLM).
 
     Pages that an earlier run finished under the same settings are not read again: after Ctrl-C, or a crash,
     the same command goes on where it stopped. Exits with 1 when a document or a page failed.
     """
     _require_existing(paths)
-    overrides = _overrides(jobs=jobs, engine=engine, languages=lang, route=route, profile=profile)
+    overrides = _overrides(
+        route=route,
+        executor={"jobs": jobs},
+        triage={"profile": profile and profile.value},
+        read={"engine": engine and engine.value, "languages": lang},
+        vlm={
+            "url": vlm_url,
+            "model": vlm_model,
+            "profile": vlm_profile,
+            "plan_file": plan,
+            "wait_s": vlm_wait,
+        },
+    )
     chosen_formats = _parsed_formats(formats)
     team = _parsed_cost_centre(cost_centre)
     passwords = (*(password or ()), *(_read_passwords(password_file) if password_file else ()))
@@ -127,23 +159,14 @@ def _require_existing(paths: Sequence[Path]) -> None:
             )
 
 
-def _overrides(
-    *,
-    jobs: int | None,
-    engine: Engine | None,
-    languages: str | None,
-    route: RoutePolicy | None,
-    profile: TriageProfile | None,
-) -> dict[str, object]:
+def _overrides(route: RoutePolicy | None, **sections: dict[str, object]) -> dict[str, object]:
     """What the command line sets, by section; the environment and the defaults decide the rest."""
-    read = {"engine": engine and engine.value, "languages": languages}
-    sections: dict[str, object] = {
-        "route": route,
-        "executor": {"jobs": jobs} if jobs is not None else None,
-        "triage": {"profile": profile.value} if profile is not None else None,
-        "read": {name: value for name, value in read.items() if value is not None} or None,
+    given = {
+        name: {key: value for key, value in section.items() if value is not None}
+        for name, section in sections.items()
     }
-    return {name: section for name, section in sections.items() if section is not None}
+    overrides: dict[str, object] = {name: section for name, section in given.items() if section}
+    return overrides if route is None else {"route": route, **overrides}
 
 
 def _parsed_formats(names: str) -> tuple[str, ...]:

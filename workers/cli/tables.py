@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from models.page import Route
+from models.transcription import DegradedCode
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
 from workers.events import DocumentReport, FailureReport, IngestReport
@@ -18,6 +19,16 @@ from workers.signal_words import signal_in_words
 
 ROWS_SHOWN = 50
 """Rows of a table; ``pages.jsonl`` and ``failures.jsonl`` have all of them."""
+
+DEGRADED_WORDS = {
+    DegradedCode.NO_VLM: "need the VLM and none is configured (--vlm-url)",
+    DegradedCode.AWAITING_VLM: "still wait for the VLM",
+    DegradedCode.VLM_UNAVAILABLE: "got no answer from the VLM; the same command tries them again",
+    DegradedCode.VLM_REFUSED: "were refused by the VLM's service; see its messages with `doctriage explain`",
+    DegradedCode.ANSWERS_REFUSED: "got only answers that are no transcript of them",
+    DegradedCode.PAGE_NOT_SENT: "could not be drawn for the VLM",
+}
+"""After a number of pages. Their text is the CPU's."""
 
 
 def print_report(console: Console, report: IngestReport, out_dir: Path) -> None:
@@ -37,6 +48,8 @@ def _tables(report: IngestReport) -> Iterator[Table]:
         yield reasons_table(report)
     if report.documents:
         yield tokens_table(report)
+    if report.vlm_calls:
+        yield vlm_table(report)
 
 
 def documents_table(report: IngestReport) -> Table:
@@ -100,6 +113,17 @@ def tokens_table(report: IngestReport) -> Table:
     return table
 
 
+def vlm_table(report: IngestReport) -> Table:
+    """What the VLM's service billed, or is taken to have billed where it did not say."""
+    table = _table("VLM")
+    for heading in ("calls", "pages transcribed", "prompt tokens", "completion tokens"):
+        table.add_column(heading, justify="right")
+    transcribed = sum(_pages(row, Route.VLM) for row in report.documents if row.same_bytes_as is None)
+    counts = (report.vlm_calls, transcribed, report.vlm_prompt_tokens, report.vlm_completion_tokens)
+    table.add_row(*(f"{count:,}" for count in counts))
+    return table
+
+
 def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
     earlier = (
         f", {report.pages_from_earlier_run:,} kept from an earlier run"
@@ -109,8 +133,8 @@ def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
     failed = f", {report.failed_pages:,} failed" if report.failed_pages else ""
     read = f"{_plural(report.pages_read, 'page')} read in {report.elapsed_s:.1f} s"
     yield f"{read}{_rate(report)}{earlier}{failed}"
-    if any(_pages(row, Route.OCR_DEGRADED) for row in report.documents):
-        yield "ocr degraded: the page needs the VLM and none is configured; the text read on the CPU was kept"
+    for code, pages in sorted(report.pages_by_degradation.items()):
+        yield f"ocr degraded: {_plural(pages, 'page')} {DEGRADED_WORDS[DegradedCode(code)]}"
     yield f"written to {printable(str(out_dir))}"
 
 

@@ -17,13 +17,13 @@ _SIZE = re.compile(r"([0-9]{1,9})[xX×]([0-9]{1,9})")
 def tokens_command(
     size: Annotated[str, typer.Argument(metavar="WIDTHxHEIGHT", help="The image's size in pixels.")],
     model_family: Annotated[
-        str | None, typer.Option(help="qwen2-vl, qwen2.5-vl or qwen3-vl; by default that of the settings.")
+        str | None, typer.Option(help="qwen2-vl, qwen2.5-vl or qwen3-vl; by default that of the plan.")
     ] = None,
     min_pixels: Annotated[
-        int | None, typer.Option(min=1, help="Smaller images are enlarged to it; by default the settings'.")
+        int | None, typer.Option(min=1, help="Smaller images are enlarged to it; by default the plan's.")
     ] = None,
     max_pixels: Annotated[
-        int | None, typer.Option(min=1, help="Larger images are shrunk to it; by default the settings'.")
+        int | None, typer.Option(min=1, help="Larger images are shrunk to it; by default the plan's.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -68,13 +68,14 @@ def _parsed(size: str) -> tuple[int, int]:
 
 
 def _budget(name: str | None, min_pixels: int | None, max_pixels: int | None) -> VisualTokenBudget:
-    """A bound not given is that of the settings, or the model's own where the other bound contradicts it."""
+    """A bound not given is that of the plan, or the model's own where the other bound contradicts it."""
     from pipeline.settings import load_settings
     from pipeline.visual_tokens import VisualTokenBudget, model_family
+    from pipeline.vlm_plan import load_plan
 
-    configured = load_settings().visual_tokens
+    configured = load_plan(load_settings().vlm)
     try:
-        family = model_family(name or configured.model_family)
+        family = configured.family if name is None else model_family(name)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--model-family") from error
     if min_pixels is None:

@@ -1,0 +1,91 @@
+"""A page that was read on the CPU, taken up again for the VLM from its JSON and the document's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from models.document import Document
+from models.errors import PageFailed
+from models.geometry import Box
+from models.text import Line, Word
+from pipeline.fit import Tier
+from pipeline.legibility import choose_tier
+from pipeline.ports import PdfEngine
+from pipeline.rasterise import rasterise_pages
+from pipeline.serving_plan import ServingPlan
+from pipeline.settings import RasteriseSettings
+from pipeline.signals.names import SignalName
+from pipeline.upright import turned
+from pipeline.visual_tokens import VisualTokenBudget
+
+Json = Mapping[str, Any]
+
+
+def lines_of(page: Json) -> tuple[Line, ...]:
+    """The lines that the CPU read, boxes in the page as delivered."""
+    return tuple(
+        Line(
+            text=line["text"],
+            box=Box(*line["box"]),
+            confidence=line["confidence"],
+            words=tuple(
+                Word(text=word["text"], box=Box(*word["box"]), confidence=word["confidence"])
+                for word in line["words"]
+            ),
+        )
+        for line in page["lines"]
+    )
+
+
+def signal_of(page: Json, name: str) -> float | None:
+    """What was measured on the page under this name; None where it was not."""
+    values: Mapping[str, float | None] = {one["name"]: one["measured"] for one in page["signals"]}
+    return values.get(name)
+
+
+def tier_of(page: Json, plan: ServingPlan) -> Tier:
+    """The one that the page was counted in when it was read."""
+    return tier_for(
+        signal_of(page, SignalName.TEXT_HEIGHT_PX),
+        width_px=page["width_px"],
+        height_px=page["height_px"],
+        rotation_deg=page["rotation_deg"],
+        plan=plan,
+    )
+
+
+def tier_for(
+    text_height_px: float | None, *, width_px: int, height_px: int, rotation_deg: int, plan: ServingPlan
+) -> Tier:
+    """The smallest of the plan in which the small print of a page stays legible; sizes are those of the page as
+    delivered."""
+    if rotation_deg in (90, 270):
+        width_px, height_px = height_px, width_px
+    budget = VisualTokenBudget(family=plan.family, min_pixels=plan.min_pixels, max_pixels=plan.max_pixels)
+    return choose_tier(text_height_px, width_px, height_px, plan.tiers, budget)
+
+
+def draw_upright(
+    path: Path,
+    document: Document,
+    page: Json,
+    *,
+    pdf: PdfEngine,
+    settings: RasteriseSettings,
+    password: str | None,
+    further_turn_deg: int = 0,
+) -> Image.Image:
+    """The page turned as it was for reading, and then by a further clockwise quarter turn. Raises ``PageFailed``."""
+    number = page["page_number"]
+    drawn = rasterise_pages(
+        path, document.media_type, (number,), pdf=pdf, settings=settings, password=password
+    )
+    _, raster = next(iter(drawn))
+    if isinstance(raster, PageFailed):
+        raise raster
+    rotation_deg = (page["rotation_deg"] + further_turn_deg) % 360
+    return turned(raster, rotation_deg=rotation_deg, skew_deg=page["skew_deg"]).raster.image

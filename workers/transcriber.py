@@ -1,0 +1,261 @@
+"""The process that talks to the VLM: it takes escalated pages, many at a time, and brings each to its end.
+
+Results go from here to the database; the executor only hears about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Final
+
+import structlog
+
+from models.errors import DoctriageError, PageNotRendered
+from models.page import RegionKind, Route
+from models.transcription import Attempt, FittedImage
+from pipeline.blobs import BlobStore
+from pipeline.escalated_page import Json, draw_upright, lines_of, signal_of, tier_of
+from pipeline.fit import Tier, fit_page
+from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
+from pipeline.ports import VlmEngine
+from pipeline.serving_plan import ServingPlan
+from pipeline.store import EscalatedPage, Store, connect_store
+from pipeline.vlm_judge import PageEvidence
+from workers.adaptive_limit import AdaptiveLimit
+from workers.bootstrap import build_pdf_engine, build_vlm_engine
+from workers.circuit_breaker import CircuitBreaker
+from workers.logs import set_up_logs
+from workers.messages import (
+    Hello,
+    PageNotOurs,
+    PageTranscribed,
+    RunImpossible,
+    TranscriberReply,
+    TranscriberSetup,
+    TranscribeTask,
+)
+from workers.owner import current_owner
+from workers.retry import VlmRetryLimits
+from workers.scratch import use_scratch
+from workers.transcription import PageOnItsWay, PageTranscription, Transcribed, attempt_of
+from workers.vllm_metrics import VllmMetricsReader
+from workers.vlm_admission import VlmAdmission, watch
+from workers.worker_process import end_with_parent
+
+PAGES_AHEAD: Final = 2
+"""Pages drawn and fitted beyond those that are being answered, so that the next one is ready."""
+
+LEAST_ANSWER_TOKENS: Final = 1_536
+ANSWER_TOKENS_PER_CHARACTER: Final = 0.75
+"""Of what the CPU read. English has four characters a token; HTML tables and missed text take the rest."""
+
+LEASE_S: Final = 86_400.0
+"""A page's calls, pauses and turns together; a process that is gone gives its pages back at once."""
+
+VISUAL_ELEMENTS = frozenset({RegionKind.TABLE, RegionKind.STAMP, RegionKind.HANDWRITING, RegionKind.FIGURE})
+
+log = structlog.get_logger()
+
+
+def talk_to_vlm(connection: Connection, setup: TranscriberSetup) -> None:
+    """The whole life of the process; it is killed when it is not needed any more, or its parent is gone."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_up_logs(setup.settings.log_level)
+    threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
+    owner = current_owner()
+    use_scratch(setup.settings.home, owner)
+    with contextlib.closing(connect_store(setup.settings.home)) as store:
+        connection.send(Hello(owner=owner))
+        try:
+            asyncio.run(Transcriber(connection, setup, store, owner).run())
+        except* DoctriageError as group:
+            connection.send(RunImpossible(error=_first_of(group)))
+        except* (BrokenPipeError, ConnectionResetError):
+            pass  # the executor is gone, and with it whoever wants an answer
+
+
+class Transcriber:
+    """``run`` takes pages from the connection for as long as the process lives."""
+
+    def __init__(self, connection: Connection, setup: TranscriberSetup, store: Store, owner: str) -> None:
+        self._connection = connection
+        self._setup = setup
+        self._plan = setup.plan
+        self._store = store
+        self._owner = owner
+        self._blobs = BlobStore(setup.settings.home)
+        self._pdf = build_pdf_engine()
+        self._drawing = ThreadPoolExecutor(1, "draw")
+        self._inbox: asyncio.Queue[TranscribeTask] = asyncio.Queue()
+        self._limits = _retry_limits(setup)
+
+    async def run(self) -> None:
+        """Raises what makes going on impossible, in a group."""
+        vlm = self._setup.settings.vlm
+        engine = build_vlm_engine(vlm, self._plan)
+        reader = VllmMetricsReader(str(vlm.url))
+        admission = VlmAdmission(AdaptiveLimit(self._plan.concurrency), CircuitBreaker())
+        threading.Thread(
+            target=self._receive, args=(asyncio.get_running_loop(),), name="receive", daemon=True
+        ).start()
+        async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+            stack.push_async_callback(engine.close)
+            stack.push_async_callback(reader.close)
+            group.create_task(watch(reader, admission))
+            for _ in range(self._plan.concurrency + PAGES_AHEAD):
+                group.create_task(self._serve(engine, admission))
+
+    def _receive(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread of its own, as a connection cannot be awaited."""
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            while True:
+                task: TranscribeTask = self._connection.recv()
+                loop.call_soon_threadsafe(self._inbox.put_nowait, task)
+
+    async def _serve(self, engine: VlmEngine, admission: VlmAdmission) -> None:
+        while True:
+            task = await self._inbox.get()
+            escalated = self._store.transcriptions.claim_page(
+                task.reading_id, task.page_number, owner=self._owner, lease_s=LEASE_S
+            )
+            if escalated is None:
+                reply: TranscriberReply = PageNotOurs(
+                    reading_id=task.reading_id, page_number=task.page_number
+                )
+            else:
+                reply = await self._bring_to_end(task, escalated, engine, admission)
+            self._connection.send(reply)
+
+    async def _bring_to_end(
+        self, task: TranscribeTask, escalated: EscalatedPage, engine: VlmEngine, admission: VlmAdmission
+    ) -> PageTranscribed | PageNotOurs:
+        started_s = time.monotonic()
+        transcription = PageTranscription(
+            page=self._on_its_way(task, escalated),
+            plan=self._plan,
+            engine=engine,
+            admission=admission,
+            store=self._store.transcriptions,
+            limits=self._limits,
+            submission_id=self._setup.submission_id,
+        )
+        end = await transcription.run()
+        return self._settle(task, escalated.page, end, time.monotonic() - started_s)
+
+    def _on_its_way(self, task: TranscribeTask, escalated: EscalatedPage) -> PageOnItsWay:
+        page = escalated.page
+        return PageOnItsWay(
+            reading_id=task.reading_id,
+            page_number=task.page_number,
+            document_id=task.document.document_id,
+            calls_before=escalated.calls_before,
+            evidence=_evidence(page),
+            first_tier=self._plan.tiers.index(tier_of(page, self._plan)),
+            first_max_tokens=_answer_tokens(page, self._plan),
+            fit=partial(self._fit, task, page),
+        )
+
+    async def _fit(
+        self, task: TranscribeTask, page: Json, tier: int, turn_deg: int
+    ) -> tuple[FittedImage, ...]:
+        drawn = partial(self._drawn, task, page, self._plan.tiers[tier], turn_deg)
+        return await asyncio.get_running_loop().run_in_executor(self._drawing, drawn)
+
+    def _drawn(self, task: TranscribeTask, page: Json, tier: Tier, turn_deg: int) -> tuple[FittedImage, ...]:
+        """On the drawing thread. Whatever goes wrong there is the page's own failure."""
+        try:
+            image = draw_upright(
+                self._blobs.path(task.document.document_id),
+                task.document,
+                page,
+                pdf=self._pdf,
+                settings=self._setup.settings.rasterise,
+                password=task.password,
+                further_turn_deg=turn_deg,
+            )
+            return fit_page(image, self._plan.budget_of(tier), tier)
+        except DoctriageError:
+            raise
+        except Exception as error:
+            log.warning("page_not_drawn", document_id=task.document.document_id, exc_info=True)
+            raise PageNotRendered(f"page {task.page_number}: {type(error).__name__}: {error}") from error
+
+    def _settle(
+        self, task: TranscribeTask, page: Json, end: Transcribed, elapsed_s: float
+    ) -> PageTranscribed | PageNotOurs:
+        attempts = self._store.transcriptions.attempts(task.reading_id, task.page_number)
+        if end.last is not None:
+            attempts = (*attempts, attempt_of(*end.last))
+        result = _result(page, end, attempts, elapsed_s)
+        degraded = end.degradation
+        is_ours = self._store.transcriptions.finish_page(
+            task.reading_id,
+            task.page_number,
+            owner=self._owner,
+            page=result,
+            summary=page_row("", task.document.document_id, result),
+            route=Route(result["route"]),
+            degraded_code=None if degraded is None else str(degraded.code),
+            elapsed_s=result["elapsed_s"],
+            last_call=end.last,
+        )
+        if not is_ours:
+            return PageNotOurs(reading_id=task.reading_id, page_number=task.page_number)
+        self._store.pages.complete_reading(task.reading_id)
+        return PageTranscribed(
+            reading_id=task.reading_id,
+            page_number=task.page_number,
+            route=Route(result["route"]),
+            elapsed_s=result["elapsed_s"],
+        )
+
+
+def _result(page: Json, end: Transcribed, attempts: Sequence[Attempt], elapsed_s: float) -> Json:
+    if end.answer is not None:
+        return transcribed_page_json(
+            page, end.answer, model_id=attempts[-1].model_id, attempts=attempts, elapsed_s=elapsed_s
+        )
+    assert end.degradation is not None
+    return untranscribed_page_json(page, end.degradation, attempts=attempts, elapsed_s=elapsed_s)
+
+
+def _retry_limits(setup: TranscriberSetup) -> VlmRetryLimits:
+    vlm = setup.settings.vlm
+    defaults = VlmRetryLimits()
+    return VlmRetryLimits(
+        answers=vlm.max_answers,
+        calls=vlm.max_calls,
+        wait_s=vlm.wait_s,
+        temperatures=(setup.plan.sampling.temperature, *defaults.temperatures[1:]),
+    )
+
+
+def _evidence(page: Json) -> PageEvidence:
+    return PageEvidence(
+        lines=lines_of(page),
+        ink_share=signal_of(page, "ink_share"),
+        language=None,
+        max_tokens=0,
+        has_visual_elements=any(RegionKind(region["kind"]) in VISUAL_ELEMENTS for region in page["regions"]),
+    )
+
+
+def _answer_tokens(page: Json, plan: ServingPlan) -> int:
+    """Room for the answer to a first call: a loop is paid up to here, so it is no larger than the page needs."""
+    expected = int(ANSWER_TOKENS_PER_CHARACTER * len(page["text"]))
+    return min(max(LEAST_ANSWER_TOKENS, expected), plan.max_output_tokens)
+
+
+def _first_of(group: BaseExceptionGroup[DoctriageError]) -> DoctriageError:
+    first = group.exceptions[0]
+    return first if isinstance(first, DoctriageError) else _first_of(first)

@@ -1,0 +1,293 @@
+"""One page and the VLM: call, judge, book, and call again as ``workers.retry`` decides, until the page has its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+
+from models.errors import PageFailed, VlmError, VlmWaitedOut
+from models.transcription import (
+    Attempt,
+    Degradation,
+    DegradedCode,
+    FittedImage,
+    Judgement,
+    PageAnswer,
+    TokenUsage,
+    Verdict,
+    VlmReply,
+    VlmRequest,
+)
+from pipeline.ports import VlmEngine
+from pipeline.serving_plan import ServingPlan
+from pipeline.store import Call, CallOutcome, TranscriptionStore
+from pipeline.vlm_answer import parse_answer
+from pipeline.vlm_judge import PageEvidence, judge_answer
+from pipeline.vlm_prompt import estimated_prompt_tokens
+from workers.retry import NextCall, VlmRetry, VlmRetryLimits, verdict_of, vlm_retry_decision
+from workers.vlm_admission import VlmAdmission
+
+CHARACTERS_PER_TOKEN: Final = 3
+"""Of a reply whose server does not say what it cost. English has four, tables and other scripts fewer."""
+
+REFUSED: Final = frozenset({Verdict.REQUEST_REFUSED, Verdict.UNAUTHORISED, Verdict.MODEL_NOT_FOUND})
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOnItsWay:
+    """What is known of the page beforehand. ``fit`` draws it, turned by a further clockwise quarter turn and fitted
+    to the tier with this number, and raises ``PageFailed``. ``first_tier`` is the one that triage counted with."""
+
+    reading_id: int
+    page_number: int
+    document_id: str
+    calls_before: int
+    evidence: PageEvidence
+    first_tier: int
+    first_max_tokens: int
+    fit: Callable[[int, int], Awaitable[tuple[FittedImage, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How a call is made: rung of the ladder."""
+
+    tier: int
+    max_tokens: int
+    temperature: float
+    turn_deg: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcribed:
+    """The end of a page: an ``answer``, or why there is none. ``last`` is the last call, still to be closed with
+    the page itself."""
+
+    answer: PageAnswer | None
+    degradation: Degradation | None
+    last: tuple[Call, CallOutcome] | None
+
+
+@dataclass(slots=True, eq=False)
+class PageTranscription:
+    """``run`` brings one page to its end. Every call is booked before it is made."""
+
+    page: PageOnItsWay
+    plan: ServingPlan
+    engine: VlmEngine
+    admission: VlmAdmission
+    store: TranscriptionStore
+    limits: VlmRetryLimits
+    submission_id: int
+    _verdicts: list[Verdict] = field(default_factory=list)
+    _lost_s: float = 0.0
+    _last: tuple[Call, CallOutcome] | None = None
+
+    async def run(self) -> Transcribed:
+        step = Step(
+            tier=self.page.first_tier,
+            max_tokens=self.page.first_max_tokens,
+            temperature=self.limits.temperatures[0],
+        )
+        images: tuple[FittedImage, ...] = ()
+        while True:
+            try:
+                images = images or await self.page.fit(step.tier, step.turn_deg)
+                self._require_few(images)
+            except PageFailed as failure:
+                return self._degraded(DegradedCode.PAGE_NOT_SENT, str(failure))
+            try:
+                answer, judgement, retry_after_s = await self._call(step, images)
+            except VlmWaitedOut as error:
+                return self._degraded(DegradedCode.VLM_UNAVAILABLE, str(error))
+            if answer is not None and judgement.verdict is Verdict.ACCEPTED:
+                return Transcribed(answer=answer, degradation=None, last=self._last)
+            retry = self._retry(step, retry_after_s)
+            if retry is None:
+                return self._given_up()
+            await self._pause(retry.delay_s)
+            following = _next_step(step, retry, answer, self.plan)
+            if (following.tier, following.turn_deg) != (step.tier, step.turn_deg):
+                images = ()
+            step = following
+
+    async def _call(
+        self, step: Step, images: tuple[FittedImage, ...]
+    ) -> tuple[PageAnswer | None, Judgement, float | None]:
+        """Make one call; its answer where one came, its verdict, and the seconds the server asked us to wait."""
+        self._book_last()
+        call = self._new_call(step, images)
+        request = VlmRequest(
+            request_id=call.request_id,
+            images=images,
+            temperature=step.temperature,
+            max_tokens=step.max_tokens,
+        )
+        started_s = time.monotonic()
+        try:
+            reply = await self._admitted(call, request)
+        except VlmWaitedOut:
+            raise
+        except VlmError as error:
+            elapsed_s = time.monotonic() - started_s
+            self._lost_s += elapsed_s
+            self._note(call, _outcome_of_error(error, self._predicted(images), elapsed_s))
+            return None, Judgement(verdict=verdict_of(error)), error.retry_after_s
+        answer = parse_answer(reply.text)
+        judgement = judge_answer(reply, answer, replace(self.page.evidence, max_tokens=step.max_tokens))
+        self._note(call, _outcome_of_reply(reply, judgement, self._predicted(images)))
+        return answer, judgement, None
+
+    async def _admitted(self, call: Call, request: VlmRequest) -> VlmReply:
+        """Waits for its turn, and with what is left of the page's patience while the service is ill."""
+        left_s = max(0.0, self.limits.wait_s - self._lost_s)
+        async with self.admission.slot(wait_s=left_s):
+            self.store.open_call(call)
+            return await self.engine.transcribe(request)
+
+    async def _pause(self, delay_s: float) -> None:
+        self._lost_s += delay_s
+        if delay_s:
+            await asyncio.sleep(delay_s)
+
+    # Booking
+
+    def _new_call(self, step: Step, images: tuple[FittedImage, ...]) -> Call:
+        attempt = self.page.calls_before + len(self._verdicts) + 1
+        first = images[0]
+        return Call(
+            reading_id=self.page.reading_id,
+            page_number=self.page.page_number,
+            attempt=attempt,
+            submission_id=self.submission_id,
+            request_id=f"{self.page.document_id[:16]}/{self.page.reading_id}/{self.page.page_number}/{attempt}",
+            model_id=self.engine.model_id,
+            tier=first.tier,
+            width_px=first.width_px,
+            height_px=first.height_px,
+            predicted_visual_tokens=sum(image.visual_tokens for image in images),
+            temperature=step.temperature,
+        )
+
+    def _note(self, call: Call, outcome: CallOutcome) -> None:
+        self._verdicts.append(outcome.verdict)
+        self._last = (call, outcome)
+        log.info(
+            "vlm_call",
+            document_id=self.page.document_id,
+            page_number=self.page.page_number,
+            attempt=call.attempt,
+            verdict=str(outcome.verdict),
+            predicted_visual_tokens=call.predicted_visual_tokens,
+            prompt_tokens=outcome.usage.prompt_tokens,
+            elapsed_s=round(outcome.elapsed_s, 3),
+        )
+
+    def _book_last(self) -> None:
+        """Close the call before the next one is made; the last of all is closed with the page."""
+        if self._last is not None:
+            self.store.close_call(*self._last)
+            self._last = None
+
+    def _predicted(self, images: tuple[FittedImage, ...]) -> int:
+        """Prompt tokens, text and all, for a call whose server does not say."""
+        text_tokens = min(self.plan.text_tokens, estimated_prompt_tokens(len(images)))
+        return text_tokens + sum(image.visual_tokens for image in images)
+
+    # Deciding
+
+    def _require_few(self, images: tuple[FittedImage, ...]) -> None:
+        most = self.plan.max_images_per_prompt
+        if len(images) > most:
+            raise PageFailed(
+                f"page {self.page.page_number}: so long and narrow that it takes {len(images)} images, and the plan "
+                f"allows {most} a prompt; plan with --pages-per-prompt {len(images)}"
+            )
+
+    def _retry(self, step: Step, retry_after_s: float | None) -> VlmRetry | None:
+        can_enlarge = step.tier < len(self.plan.tiers) - 1
+        if self._verdicts[-1] is Verdict.TRUNCATED:
+            can_enlarge = can_enlarge or step.max_tokens < self.plan.max_output_tokens
+        return vlm_retry_decision(
+            self._verdicts,
+            self.limits,
+            retry_after_s=retry_after_s,
+            waited_s=self._lost_s,
+            can_enlarge=can_enlarge,
+        )
+
+    def _given_up(self) -> Transcribed:
+        assert self._last is not None
+        outcome = self._last[1]
+        told = ", ".join(str(verdict) for verdict in self._verdicts)
+        if outcome.verdict in REFUSED:
+            return self._degraded(DegradedCode.VLM_REFUSED, outcome.message or told)
+        if outcome.message is not None:
+            return self._degraded(DegradedCode.VLM_UNAVAILABLE, f"{outcome.message} (calls: {told})")
+        return self._degraded(
+            DegradedCode.ANSWERS_REFUSED, f"no answer was a transcript of the page (calls: {told})"
+        )
+
+    def _degraded(self, code: DegradedCode, message: str) -> Transcribed:
+        return Transcribed(answer=None, degradation=Degradation(code=code, message=message), last=self._last)
+
+
+def attempt_of(call: Call, outcome: CallOutcome) -> Attempt:
+    """The call as it stands in the outputs once it is closed."""
+    return Attempt(
+        attempt=call.attempt,
+        request_id=call.request_id,
+        model_id=call.model_id,
+        tier=call.tier,
+        width_px=call.width_px,
+        height_px=call.height_px,
+        predicted_visual_tokens=call.predicted_visual_tokens,
+        usage=outcome.usage,
+        verdict=outcome.verdict,
+        evidence=outcome.evidence,
+        temperature=call.temperature,
+        elapsed_s=outcome.elapsed_s,
+        message=outcome.message,
+    )
+
+
+def _outcome_of_reply(reply: VlmReply, judgement: Judgement, predicted_tokens: int) -> CallOutcome:
+    """An answer costs, so a bill of nothing is no bill."""
+    usage = reply.usage
+    if usage is None or usage.prompt_tokens == 0:
+        completion_tokens = -(-len(reply.text) // CHARACTERS_PER_TOKEN)
+        usage = TokenUsage(
+            prompt_tokens=predicted_tokens, completion_tokens=completion_tokens, is_estimated=True
+        )
+    return CallOutcome(
+        verdict=judgement.verdict, usage=usage, evidence=judgement.evidence, elapsed_s=reply.elapsed_s
+    )
+
+
+def _outcome_of_error(error: VlmError, predicted_tokens: int, elapsed_s: float) -> CallOutcome:
+    prompt_tokens = predicted_tokens if error.may_have_cost else 0
+    usage = TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=0, is_estimated=error.may_have_cost)
+    return CallOutcome(verdict=verdict_of(error), usage=usage, message=str(error), elapsed_s=elapsed_s)
+
+
+def _next_step(step: Step, retry: VlmRetry, answer: PageAnswer | None, plan: ServingPlan) -> Step:
+    changed = replace(step, temperature=retry.temperature)
+    match retry.change:
+        case NextCall.LARGER:
+            return replace(
+                changed,
+                tier=min(step.tier + 1, len(plan.tiers) - 1),
+                max_tokens=min(2 * step.max_tokens, plan.max_output_tokens),
+            )
+        case NextCall.UPRIGHT:
+            turn_deg = 0 if answer is None or answer.rotation_deg is None else answer.rotation_deg
+            return replace(changed, turn_deg=(step.turn_deg + turn_deg) % 360)
+        case NextCall.WARMER | NextCall.SAME:
+            return changed

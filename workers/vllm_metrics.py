@@ -1,0 +1,88 @@
+"""What vLLM says of its load at /metrics. Other services have no such page; then nothing is known."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+import httpx2
+from prometheus_client.parser import text_string_to_metric_families
+
+RUNNING: Final = "vllm:num_requests_running"
+WAITING: Final = "vllm:num_requests_waiting"
+KV_CACHE_USAGE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+"""The second is the older name."""
+
+NO_ANSWER = (httpx2.HTTPError, httpx2.InvalidURL, ssl.SSLError, anyio.EndOfStream)
+"""httpx2 lets some failures of TLS through as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VllmMetrics:
+    """All engines of a service together: requests that are worked on and that wait, and how full the fullest KV
+    cache is (0 to 1), None where it is not said."""
+
+    running: int
+    waiting: int
+    kv_cache_usage: float | None
+
+
+def metrics_from(text: str) -> VllmMetrics | None:
+    """From the Prometheus text format; None where it is not vLLM that speaks."""
+    names = (RUNNING, WAITING, *KV_CACHE_USAGE)
+    lines = (line for line in text.splitlines() if line.startswith(names))
+    values: dict[str, list[float]] = {}
+    try:
+        for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+            for sample in family.samples:
+                values.setdefault(sample.name, []).append(float(sample.value))
+        return _summary(values)
+    except (ValueError, KeyError, OverflowError):
+        return None
+
+
+def metrics_url(base_url: str) -> str:
+    """vLLM serves its metrics beside ``/v1``, not under it."""
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/").removesuffix("/v1")
+    return urlunsplit((parts.scheme, parts.netloc, f"{path}/metrics", "", ""))
+
+
+class VllmMetricsReader:
+    """Reads the metrics of the service at ``base_url`` (the address up to ``/v1``). The page needs no key, so
+    none is sent."""
+
+    def __init__(self, base_url: str, *, timeout_s: float = 2.0) -> None:
+        self._url = metrics_url(base_url)
+        loopback = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+        self._client = httpx2.AsyncClient(timeout=timeout_s, mounts=dict.fromkeys(loopback))
+
+    async def read(self) -> VllmMetrics | None:
+        """None where there is no such page, or no answer in time."""
+        try:
+            response = await self._client.get(self._url)
+        except NO_ANSWER:
+            return None
+        return metrics_from(response.text) if response.is_success else None
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _summary(values: dict[str, list[float]]) -> VllmMetrics | None:
+    if WAITING not in values:
+        return None
+    usages = [usage for name in KV_CACHE_USAGE for usage in values.get(name, ())]
+    return VllmMetrics(
+        running=_total(values.get(RUNNING, ())),
+        waiting=_total(values[WAITING]),
+        kv_cache_usage=max(usages, default=None),
+    )
+
+
+def _total(values: Iterable[float]) -> int:
+    return int(sum(values))
