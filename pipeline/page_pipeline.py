@@ -11,7 +11,7 @@ import structlog
 
 from models.document import Document, MediaType
 from models.errors import PageFailed
-from models.page import PageReading, PageResult, PageScore, Signal, TriageDecision
+from models.page import PageReading, PageResult, PageScore, TriageDecision
 from models.transcription import Degradation, DegradedCode
 from pipeline.assemble import assemble_page
 from pipeline.escalated_page import tier_for
@@ -25,7 +25,6 @@ from pipeline.score import score_page
 from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_opinion
 from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
-from pipeline.signals.names import SignalName
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.upright import UprightPage
 
@@ -130,16 +129,14 @@ def _read_one(
     score = score_page(upright, reading, layout=engines.layout)
     reading, score = _with_second_opinion(upright, reading, score, engines)
     decision = judge.decide(score, raster.page_number)
-    text_height = text_height_px(reading.lines)
-    height_signal = Signal(name=SignalName.TEXT_HEIGHT_PX, measured=text_height)
-    score = replace(score, signals=(*score.signals, height_signal, *probability_signal(decision)))
+    score = replace(score, signals=(*score.signals, *probability_signal(decision)))
     return assemble_page(
         raster.page_number,
         upright,
         reading,
         score,
         decision,
-        visual_tokens_if_vlm=_visual_tokens(upright, text_height, judge.plan),
+        visual_tokens_if_vlm=_visual_tokens(upright, text_height_px(reading.lines), judge.plan),
         elapsed_s=time.monotonic() - started_s,
         without_vlm=AWAITING_VLM if settings.vlm.is_configured else NO_VLM,
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from models.page import PageReading, PageScore, ReadBy, Region, RegionKind, Signal
+from pipeline.legibility import text_height_px
 from pipeline.ports import LayoutDetector
 from pipeline.signals.confidence import ConfidenceSummary, summarise_confidence
 from pipeline.signals.coverage import Coverage, UncoveredArea, measure_coverage
+from pipeline.signals.figures import OneLook, find_figures, outside_figures
 from pipeline.signals.handwriting import (
     NO_HANDWRITING,
     Handwriting,
@@ -15,8 +17,9 @@ from pipeline.signals.handwriting import (
     handwriting_likeness,
 )
 from pipeline.signals.names import SignalName
+from pipeline.signals.picture import PictureQuality, measure_picture
 from pipeline.signals.plausibility import odd_word_share
-from pipeline.signals.rules import find_rules
+from pipeline.signals.rules import Rules, find_rules
 from pipeline.signals.stamp_words import count_stamp_words
 from pipeline.signals.stamps import Stamp, find_stamps
 from pipeline.signals.tables import TableEvidence, find_tables
@@ -30,6 +33,9 @@ MOST_HANDWRITING_REGIONS = 40
 
 MOST_UNSURE_SHARE = 0.4
 """Beyond this the page is escalated for its text, and the layout network's opinion would change nothing."""
+
+DOUBTFUL_HANDWRITING = 0.35
+"""From here on handwriting counts, and the layout network is asked whether it is a drawing."""
 
 HIDDEN_LAYER_FIT = "text_layer_hidden_fit"
 """Measured where the words of the text layer are not drawn but lie under a picture."""
@@ -53,9 +59,12 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
     coverage = measure_coverage(view, rules)
     confidence = summarise_confidence(words)
     is_readable = confidence is None or confidence.unsure_share < MOST_UNSURE_SHARE
-    tables = find_tables(view, rules, layout, may_ask_network=is_readable)
+    look = OneLook(layout)
+    tables = find_tables(view, rules, look, may_ask_network=is_readable)
     stamps = find_stamps(view, rules)
-    handwriting = find_handwriting(view, rules, stamps) if _may_be_written_on(reading) else NO_HANDWRITING
+    handwriting = NO_HANDWRITING
+    if _may_be_written_on(reading):
+        handwriting = _handwriting(view, rules, stamps, look if is_readable else None)
     signals = (
         *_text_signals(confidence, odd_word_share(words)),
         *_ink_signals(coverage, confidence),
@@ -63,6 +72,8 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
         *_table_signals(tables),
         Signal(name=SignalName.STAMP_STRENGTH, measured=_rounded(stamps[0].strength if stamps else 0.0)),
         Signal(name=SignalName.STAMP_WORDS, measured=float(count_stamp_words(reading.lines))),
+        *_picture_signals(measure_picture(view)),
+        Signal(name=SignalName.TEXT_HEIGHT_PX, measured=_rounded(text_height_px(reading.lines))),
     )
     return PageScore(
         signals=(*reading.signals, *signals),
@@ -74,6 +85,16 @@ def score_page(upright: UprightPage, reading: PageReading, *, layout: LayoutDete
         ),
         tables=tables.tables,
     )
+
+
+def _handwriting(
+    view: PageView, rules: Rules, stamps: Sequence[Stamp], layout: LayoutDetector | None
+) -> Handwriting:
+    """Without what lies in a figure, where ``layout`` may be asked."""
+    found = find_handwriting(view, rules, stamps)
+    if layout is None or found.probability < DOUBTFUL_HANDWRITING:
+        return found
+    return outside_figures(found, find_figures(view, layout), view)
 
 
 def _may_be_written_on(reading: PageReading) -> bool:
@@ -121,6 +142,15 @@ def _table_signals(tables: TableEvidence) -> tuple[Signal, ...]:
         Signal(name=SignalName.TABLE_RULED_CELLS, measured=float(tables.ruled_cells)),
         Signal(name=SignalName.TABLE_ALIGNED_ROWS, measured=float(tables.aligned_rows)),
         Signal(name=SignalName.TABLE_LAYOUT_CONFIDENCE, measured=_rounded(tables.network_confidence)),
+    )
+
+
+def _picture_signals(picture: PictureQuality) -> tuple[Signal, ...]:
+    return (
+        Signal(name=SignalName.INK_SHARE, measured=_rounded(picture.ink_share)),
+        Signal(name=SignalName.PICTURE_CONTRAST, measured=_rounded(picture.contrast)),
+        Signal(name=SignalName.PICTURE_SHARPNESS, measured=_rounded(picture.sharpness)),
+        Signal(name=SignalName.PICTURE_NOISE, measured=_rounded(picture.noise)),
     )
 
 

@@ -19,12 +19,13 @@ from typing import Final
 
 import structlog
 
-from models.errors import DoctriageError, PageNotRendered
+from models.errors import DoctriageError, EngineUnavailable, PageFailed, PageNotRendered, PlanImpossible
 from models.page import RegionKind, Route
-from models.transcription import Attempt, FittedImage
+from models.transcription import Attempt
 from pipeline.blobs import BlobStore
-from pipeline.escalated_page import Json, draw_upright, lines_of, signal_of, tier_of
+from pipeline.escalated_page import Json, draw_upright, lines_of, tier_of
 from pipeline.fit import Tier, fit_page
+from pipeline.letters import find_letters
 from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
 from pipeline.ports import VlmEngine
 from pipeline.serving_plan import ServingPlan
@@ -46,13 +47,16 @@ from workers.messages import (
 from workers.owner import current_owner
 from workers.retry import VlmRetryLimits
 from workers.scratch import use_scratch
-from workers.transcription import PageOnItsWay, PageTranscription, Transcribed, attempt_of
+from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed, attempt_of
 from workers.vllm_metrics import VllmMetricsReader
 from workers.vlm_admission import VlmAdmission, watch
 from workers.worker_process import end_with_parent
 
 PAGES_AHEAD: Final = 2
 """Pages drawn and fitted beyond those that are being answered, so that the next one is ready."""
+
+DRAWING_THREADS: Final = max(1, min(8, len(os.sched_getaffinity(0))))
+"""Poppler draws in processes of its own, Pillow and OpenCV let other threads run, and pdfium has its lock."""
 
 LEAST_ANSWER_TOKENS: Final = 1_536
 ANSWER_TOKENS_PER_CHARACTER: Final = 0.75
@@ -95,7 +99,7 @@ class Transcriber:
         self._owner = owner
         self._blobs = BlobStore(setup.settings.home)
         self._pdf = build_pdf_engine()
-        self._drawing = ThreadPoolExecutor(1, "draw")
+        self._drawing = ThreadPoolExecutor(DRAWING_THREADS, "draw")
         self._inbox: asyncio.Queue[TranscribeTask] = asyncio.Queue()
         self._limits = _retry_limits(setup)
 
@@ -162,17 +166,16 @@ class Transcriber:
             evidence=_evidence(page),
             first_tier=self._plan.tiers.index(tier_of(page, self._plan)),
             first_max_tokens=_answer_tokens(page, self._plan),
-            fit=partial(self._fit, task, page),
+            draw=partial(self._draw, task, page),
         )
 
-    async def _fit(
-        self, task: TranscribeTask, page: Json, tier: int, turn_deg: int
-    ) -> tuple[FittedImage, ...]:
+    async def _draw(self, task: TranscribeTask, page: Json, tier: int, turn_deg: int) -> DrawnPage:
         drawn = partial(self._drawn, task, page, self._plan.tiers[tier], turn_deg)
         return await asyncio.get_running_loop().run_in_executor(self._drawing, drawn)
 
-    def _drawn(self, task: TranscribeTask, page: Json, tier: Tier, turn_deg: int) -> tuple[FittedImage, ...]:
-        """On the drawing thread. Whatever goes wrong there is the page's own failure."""
+    def _drawn(self, task: TranscribeTask, page: Json, tier: Tier, turn_deg: int) -> DrawnPage:
+        """On a drawing thread. Whatever goes wrong there is the page's own failure, but for what no page can do
+        without: poppler, and a tier that the server takes."""
         try:
             image = draw_upright(
                 self._blobs.path(task.document.document_id),
@@ -183,8 +186,11 @@ class Transcriber:
                 password=task.password,
                 further_turn_deg=turn_deg,
             )
-            return fit_page(image, self._plan.budget_of(tier), tier)
-        except DoctriageError:
+            return DrawnPage(
+                images=fit_page(image, self._plan.budget_of(tier), tier),
+                ink_share=float(find_letters(image).ink.mean()),
+            )
+        except (PageFailed, EngineUnavailable, PlanImpossible):
             raise
         except Exception as error:
             log.warning("page_not_drawn", document_id=task.document.document_id, exc_info=True)
@@ -243,7 +249,7 @@ def _retry_limits(setup: TranscriberSetup) -> VlmRetryLimits:
 def _evidence(page: Json) -> PageEvidence:
     return PageEvidence(
         lines=lines_of(page),
-        ink_share=signal_of(page, "ink_share"),
+        ink_share=None,
         language=None,
         max_tokens=0,
         has_visual_elements=any(RegionKind(region["kind"]) in VISUAL_ELEMENTS for region in page["regions"]),

@@ -41,9 +41,18 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnPage:
+    """The page as it is sent, and how much of it is inked."""
+
+    images: tuple[FittedImage, ...]
+    ink_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageOnItsWay:
-    """What is known of the page beforehand. ``fit`` draws it, turned by a further clockwise quarter turn and fitted
-    to the tier with this number, and raises ``PageFailed``. ``first_tier`` is the one that triage counted with."""
+    """What is known of the page beforehand. ``draw`` draws it, turned by a further clockwise quarter turn and fitted
+    to the tier with this number, and raises ``PageFailed``. ``first_tier`` is the one that triage counted with.
+    ``evidence`` is complete but for the ink, which is measured on the drawing, and the tokens of a call."""
 
     reading_id: int
     page_number: int
@@ -52,7 +61,7 @@ class PageOnItsWay:
     evidence: PageEvidence
     first_tier: int
     first_max_tokens: int
-    fit: Callable[[int, int], Awaitable[tuple[FittedImage, ...]]]
+    draw: Callable[[int, int], Awaitable[DrawnPage]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +86,11 @@ class Transcribed:
 
 @dataclass(slots=True, eq=False)
 class PageTranscription:
-    """``run`` brings one page to its end. Every call is booked before it is made."""
+    """``run`` brings one page to its end. Every call is booked before it is made.
+
+    ``_lost_s`` is what the page has lost to an ailing service: calls without an answer, the pauses between, and the
+    time that it waited for its turn while the service was ill. Waiting behind other calls is no loss.
+    """
 
     page: PageOnItsWay
     plan: ServingPlan
@@ -88,6 +101,7 @@ class PageTranscription:
     submission_id: int
     _verdicts: list[Verdict] = field(default_factory=list)
     _lost_s: float = 0.0
+    _call_started_s: float = 0.0
     _last: tuple[Call, CallOutcome] | None = None
 
     async def run(self) -> Transcribed:
@@ -96,15 +110,15 @@ class PageTranscription:
             max_tokens=self.page.first_max_tokens,
             temperature=self.limits.temperatures[0],
         )
-        images: tuple[FittedImage, ...] = ()
+        drawn: DrawnPage | None = None
         while True:
             try:
-                images = images or await self.page.fit(step.tier, step.turn_deg)
-                self._require_few(images)
+                drawn = drawn or await self.page.draw(step.tier, step.turn_deg)
+                self._require_few(drawn.images)
             except PageFailed as failure:
                 return self._degraded(DegradedCode.PAGE_NOT_SENT, str(failure))
             try:
-                answer, judgement, retry_after_s = await self._call(step, images)
+                answer, judgement, retry_after_s = await self._call(step, drawn)
             except VlmWaitedOut as error:
                 return self._degraded(DegradedCode.VLM_UNAVAILABLE, str(error))
             if answer is not None and judgement.verdict is Verdict.ACCEPTED:
@@ -115,14 +129,13 @@ class PageTranscription:
             await self._pause(retry.delay_s)
             following = _next_step(step, retry, answer, self.plan)
             if (following.tier, following.turn_deg) != (step.tier, step.turn_deg):
-                images = ()
+                drawn = None
             step = following
 
-    async def _call(
-        self, step: Step, images: tuple[FittedImage, ...]
-    ) -> tuple[PageAnswer | None, Judgement, float | None]:
+    async def _call(self, step: Step, drawn: DrawnPage) -> tuple[PageAnswer | None, Judgement, float | None]:
         """Make one call; its answer where one came, its verdict, and the seconds the server asked us to wait."""
         self._book_last()
+        images = drawn.images
         call = self._new_call(step, images)
         request = VlmRequest(
             request_id=call.request_id,
@@ -130,26 +143,29 @@ class PageTranscription:
             temperature=step.temperature,
             max_tokens=step.max_tokens,
         )
-        started_s = time.monotonic()
         try:
             reply = await self._admitted(call, request)
         except VlmWaitedOut:
             raise
         except VlmError as error:
-            elapsed_s = time.monotonic() - started_s
+            elapsed_s = time.monotonic() - self._call_started_s
             self._lost_s += elapsed_s
             self._note(call, _outcome_of_error(error, self._predicted(images), elapsed_s))
             return None, Judgement(verdict=verdict_of(error)), error.retry_after_s
         answer = parse_answer(reply.text)
-        judgement = judge_answer(reply, answer, replace(self.page.evidence, max_tokens=step.max_tokens))
+        evidence = replace(self.page.evidence, max_tokens=step.max_tokens, ink_share=drawn.ink_share)
+        judgement = judge_answer(reply, answer, evidence)
         self._note(call, _outcome_of_reply(reply, judgement, self._predicted(images)))
         return answer, judgement, None
 
     async def _admitted(self, call: Call, request: VlmRequest) -> VlmReply:
         """Waits for its turn, and with what is left of the page's patience while the service is ill."""
         left_s = max(0.0, self.limits.wait_s - self._lost_s)
+        ill_before_s = self.admission.ill_s()
         async with self.admission.slot(wait_s=left_s):
+            self._lost_s += self.admission.ill_s() - ill_before_s
             self.store.open_call(call)
+            self._call_started_s = time.monotonic()
             return await self.engine.transcribe(request)
 
     async def _pause(self, delay_s: float) -> None:

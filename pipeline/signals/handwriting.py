@@ -8,7 +8,7 @@ what they were learned from and where they fail.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
@@ -84,12 +84,13 @@ class HandwrittenArea:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handwriting:
-    """``areas`` likely written by hand, most likely first. ``probability`` is that of the page's likeliest area,
-    written or not; ``ink`` is what ``areas`` have together."""
+    """``areas`` likely written by hand, most likely first, and those that are ``unlikely`` to be. ``probability`` is
+    that of the page's likeliest area, written or not; ``ink`` is what ``areas`` have together."""
 
     probability: float
     ink: float
     areas: tuple[HandwrittenArea, ...]
+    unlikely: tuple[HandwrittenArea, ...] = ()
 
 
 NO_HANDWRITING: Final = Handwriting(probability=0.0, ink=0.0, areas=())
@@ -112,12 +113,17 @@ def find_handwriting(view: PageView, rules: Rules, stamps: Sequence[Stamp] = ())
         return NO_HANDWRITING
     meter = ShapeMeter(picture, view)
     probabilities = network().probabilities(np.array([meter.shape(group) for group in largest]))
-    areas = [area for area in _areas(largest, probabilities, view) if area.ink >= LEAST_AREA_INK]
-    written = [area for area in areas if area.probability >= LEAST_PROBABILITY]
+    return handwriting_of(area for area in _areas(largest, probabilities, view) if area.ink >= LEAST_AREA_INK)
+
+
+def handwriting_of(areas: Iterable[HandwrittenArea]) -> Handwriting:
+    ordered = sorted(areas, key=lambda area: -area.probability)
+    written = [area for area in ordered if area.probability >= LEAST_PROBABILITY]
     return Handwriting(
-        probability=max((area.probability for area in areas), default=0.0),
+        probability=max((area.probability for area in ordered), default=0.0),
         ink=sum(area.ink for area in written),
-        areas=tuple(sorted(written, key=lambda area: -area.probability)),
+        areas=tuple(written),
+        unlikely=tuple(ordered[len(written) :]),
     )
 
 

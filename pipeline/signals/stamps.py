@@ -1,6 +1,6 @@
-"""Stamps: coloured ink in a ring or a frame, and rings of any colour.
+"""Stamps: coloured ink in a ring or a frame; of any colour rings, frames that lean and lines of type that lean.
 
-Works at half the view (49 dpi on A4). Black rectangular stamps without a ring are not looked for.
+Rings and colours are looked for at half the view (49 dpi on A4).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Final
 import cv2
 import numpy as np
 
+from pipeline.signals.leaning_frames import LeaningFrame, find_leaning_frames
+from pipeline.signals.leaning_type import LeaningLine, chain_letters, find_leaning_lines
 from pipeline.signals.rules import Rules
 from pipeline.signals.view import VIEW_PX_PER_MM, Numbers, PageView, Pixels
 
@@ -44,11 +46,20 @@ STRAIGHT_FRAME_LEAST: Final = 0.95
 """Printed boxes and logos are straight too, so a straight frame counts only when nearly whole on every
 side."""
 
+EVEN_LINE: Final = 0.8
+EVEN_STRENGTH: Final = 0.9
+"""No line of print or handwriting was this even at that lean; ``EVEN_STRENGTH`` is what such a line is worth."""
+
+SLIGHT_LEAN_DEG: Final = 5.0
+SLIGHT_LEAN_COST: Final = 0.15
+"""Lines of a page that does not lie flat lean too, seldom more than this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
     """``strength`` is the share of the ring's 72 directions, or of the frame's weakest side, that carries
-    ink; for a frame that leans, of all its sides. The box is in view pixels."""
+    ink; for a frame that leans, of all its sides; for a line of type that leans, twice as steep as its evenness.
+    The box is in view pixels."""
 
     strength: float
     left_px: float
@@ -83,11 +94,27 @@ def find_stamps(view: PageView, rules: Rules) -> tuple[Stamp, ...]:
             found += [
                 _as_stamp(blob, max(ring_share(blob), frame_share(blob))) for blob in _coloured_blobs(mask)
             ]
+    found += _leaning_stamps(view)
     kept: list[Stamp] = []
     for stamp in sorted(found, key=lambda stamp: -stamp.strength):
         if stamp.strength > 0 and not any(_same_place(stamp, stronger) for stronger in kept):
             kept.append(stamp)
     return tuple(kept)
+
+
+def _leaning_stamps(view: PageView) -> list[Stamp]:
+    on_page = chain_letters(view)
+    lines = find_leaning_lines(view, on_page)
+    frames = find_leaning_frames(view, on_page.page_deg)
+    return [
+        *(_as_leaning_stamp(line, _line_strength(line)) for line in lines),
+        *(_as_leaning_stamp(frame, frame.wholeness) for frame in frames),
+    ]
+
+
+def _line_strength(line: LeaningLine) -> float:
+    cost = SLIGHT_LEAN_COST if abs(line.lean_deg) < SLIGHT_LEAN_DEG else 0.0
+    return min(1.0, max(0.0, EVEN_STRENGTH + 2 * (line.evenness - EVEN_LINE) - cost))
 
 
 def _same_place(one: Stamp, other: Stamp) -> bool:
@@ -249,6 +276,16 @@ def _blobs(joined: Pixels, ink: Pixels, sides_mm: tuple[float, float]) -> list[_
                 _Blob(left, top, width, height, (xs + left).astype(np.float64), (ys + top).astype(np.float64))
             )
     return blobs
+
+
+def _as_leaning_stamp(found: LeaningLine | LeaningFrame, strength: float) -> Stamp:
+    return Stamp(
+        strength=strength,
+        left_px=float(found.left_px),
+        top_px=float(found.top_px),
+        right_px=float(found.right_px),
+        bottom_px=float(found.bottom_px),
+    )
 
 
 def _as_stamp(blob: _Blob, strength: float) -> Stamp:
