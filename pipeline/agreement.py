@@ -13,7 +13,7 @@ from typing import Final
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from models.text import Line
+from models.text import Line, Word
 from pipeline.letter_shapes import is_square
 from pipeline.text_metrics import comparable
 
@@ -78,15 +78,13 @@ def _times_found(word: str, count: int, times_joined: int, near: Sequence[str]) 
     return count if likeness is not None else 0
 
 
+def is_sure(word: Word) -> bool:
+    return word.confidence is None or word.confidence >= SURE_CONFIDENCE
+
+
 def sure_words(lines: Iterable[Line]) -> Counter[str]:
     """The telling words that the OCR is sure of, as ``keys_of`` gives them."""
-    sure = (
-        " ".join(
-            word.text if word.confidence is None or word.confidence >= SURE_CONFIDENCE else _UNSURE
-            for word in line.words
-        )
-        for line in lines
-    )
+    sure = (" ".join(word.text if is_sure(word) else _UNSURE for word in line.words) for line in lines)
     return keys_of("\n".join(sure))
 
 

@@ -150,7 +150,9 @@ def _counted_loops(tokens: Sequence[str], seen: Counter[str]) -> Iterator[Loop]:
     for run in _runs(_codes(masked), MOST_PERIOD // 10):
         unit = masked[run.start : run.start + run.period]
         counted = _times_seen(unit, seen)
-        limit = min(MOST_COUNTED, COUNTED_PER_SEEN * counted + COUNTED_UNSEEN) if counted else MOST_COUNTED
+        limit = (
+            min(MOST_COUNTED, int(COUNTED_PER_SEEN * counted) + COUNTED_UNSEEN) if counted else MOST_COUNTED
+        )
         if run.repeats <= limit or counted > CONFIRMED_SHARE * run.repeats:
             continue
         if _counts_on(tokens[run.start : run.start + run.length], run.period):
@@ -211,7 +213,7 @@ def _runs(codes: NDArray[np.int64], most_period: int) -> Iterator[_Run]:
     period's."""
     size = len(codes)
     found: list[_Run] = []
-    for period in range(1, min(size // 2, most_period, MOST_COMPARED // max(size, 1)) + 1):
+    for period in range(1, min(int(size / 1.9), most_period, MOST_COMPARED // max(size, 1)) + 1):
         is_equal = codes[:-period] == codes[period:]
         if np.count_nonzero(is_equal) < int(0.9 * period):
             continue
@@ -229,8 +231,8 @@ def _codes(items: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter((numbers.setdefault(item, len(numbers)) for item in items), np.int64, len(items))
 
 
-def _times_seen(unit: Sequence[str], seen: Counter[str]) -> int:
+def _times_seen(unit: Sequence[str], seen: Counter[str]) -> float:
     """How often the OCR read what ``unit`` holds: the median of its words, longer ones where there are such."""
     words = Counter(token for token in unit if token[0].isalnum())
     telling = [word for word in words if len(word) >= 3] or list(words)
-    return int(median(seen[word] / words[word] for word in telling)) if telling else 0
+    return median(seen[word] / words[word] for word in telling) if telling else 0.0

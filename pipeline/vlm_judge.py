@@ -15,7 +15,7 @@ from typing import Final
 
 from models.text import Line
 from models.transcription import Evidence, Judgement, PageAnswer, Verdict, VlmReply
-from pipeline.agreement import Agreement, letters_by_script, sure_words, word_agreement
+from pipeline.agreement import Agreement, is_sure, letters_by_script, sure_words, word_agreement
 from pipeline.answer_remarks import echo_of_prompt, refusal, remaining_chat
 from pipeline.repetition import Loop, find_endless_tail, find_loop, tokens_of
 from pipeline.table_shape import odd_rows
@@ -40,7 +40,9 @@ LEAST_INK_PER_CHARACTER: Final = 5e-6
 """Of a page's area. On 120 real pages the smallest print had 1.5e-5 for each character that is no space."""
 
 MOST_WORDS_PER_OCR_WORD, SPARE_WORDS = 3, 60
-"""OCR that finds anything to read loses words, but not two in three of them, but for a caption or a heading."""
+LEAST_SURE_SHARE: Final = 0.5
+"""OCR loses words, but not two in three of them where it is sure of half of what it read; a caption or a heading may
+come on top."""
 
 MOST_PAGE_CHARS: Final = 60_000
 """A broadsheet page holds 40,000."""
@@ -87,6 +89,12 @@ class _Case:
     @cached_property
     def ocr_tokens(self) -> Counter[str]:
         return Counter(tokens_of(self.ocr_text))
+
+    @cached_property
+    def is_ocr_sure(self) -> bool:
+        """Whether the OCR knows how much there is to read."""
+        words = [is_sure(word) for line in self.page.lines for word in line.words]
+        return bool(words) and sum(words) >= LEAST_SURE_SHARE * len(words)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -196,7 +204,7 @@ def _overlong(case: _Case) -> Iterator[Evidence]:
     if length > MOST_PAGE_CHARS or "excess" in case.answer.removed:
         yield _evidence("characters", max(length, len(case.reply.text)), MOST_PAGE_CHARS)
     words, limit = _words(case.answer.text), MOST_WORDS_PER_OCR_WORD * _words(case.ocr_text) + SPARE_WORDS
-    if case.page.lines and not case.page.has_visual_elements and words > limit:
+    if words > limit and not case.page.has_visual_elements and case.is_ocr_sure:
         yield _evidence("words", words, limit, case.answer.text[-MOST_SAMPLE_CHARS:])
 
 
