@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from PIL import Image
 from models.document import Document
 from models.errors import PageFailed
 from models.geometry import Box
+from models.page import ReadBy, RegionKind
 from models.text import Line, Word
 from pipeline.fit import Tier
 from pipeline.legibility import choose_tier
@@ -21,24 +22,44 @@ from pipeline.settings import RasteriseSettings
 from pipeline.signals.names import SignalName
 from pipeline.upright import turned
 from pipeline.visual_tokens import VisualTokenBudget
+from pipeline.vlm_judge import PageEvidence
 
 Json = Mapping[str, Any]
 
+VISUAL_ELEMENTS = frozenset({RegionKind.TABLE, RegionKind.STAMP, RegionKind.HANDWRITING, RegionKind.FIGURE})
+"""Where OCR misses words, so that others than its own are no invention."""
 
-def lines_of(page: Json) -> tuple[Line, ...]:
-    """The lines that the CPU read, boxes in the page as delivered."""
-    return tuple(
-        Line(
-            text=line["text"],
-            box=Box(*line["box"]),
-            confidence=line["confidence"],
-            words=tuple(
-                Word(text=word["text"], box=Box(*word["box"]), confidence=word["confidence"])
-                for word in line["words"]
-            ),
-        )
-        for line in page["lines"]
+
+def page_evidence(page: Json) -> PageEvidence:
+    """What the CPU saw, for judging an answer. ``max_tokens`` is that of no call yet.
+
+    PaddleOCR is sure of nearly all that it reads, so its words are believed as far as Tesseract read the same; words
+    where a hand wrote are believed of nobody.
+    """
+    is_paddle = page["read_by"] == ReadBy.PADDLEOCR
+    agreement = signal_of(page, SignalName.ENGINE_AGREEMENT) if is_paddle else None
+    written = [Box(*region["box"]) for region in page["regions"] if region["kind"] == RegionKind.HANDWRITING]
+    return PageEvidence(
+        lines=tuple(_line(line, written, 1.0 if agreement is None else agreement) for line in page["lines"]),
+        ink_share=signal_of(page, SignalName.INK_SHARE),
+        language=None,
+        max_tokens=0,
+        has_visual_elements=any(region["kind"] in VISUAL_ELEMENTS for region in page["regions"]),
     )
+
+
+def _line(line: Json, written: Sequence[Box], belief: float) -> Line:
+    words = tuple(_word(word, written, belief) for word in line["words"])
+    return Line(text=line["text"], box=Box(*line["box"]), confidence=line["confidence"], words=words)
+
+
+def _word(word: Json, written: Sequence[Box], belief: float) -> Word:
+    box, confidence = Box(*word["box"]), word["confidence"]
+    if any(box.intersection(area) > 0 for area in written):
+        confidence = 0.0
+    elif confidence is not None:
+        confidence = confidence * belief
+    return Word(text=word["text"], box=box, confidence=confidence)
 
 
 def signal_of(page: Json, name: str) -> float | None:

@@ -20,17 +20,16 @@ from typing import Final
 import structlog
 
 from models.errors import DoctriageError, EngineUnavailable, PageFailed, PageNotRendered, PlanImpossible
-from models.page import RegionKind, Route
+from models.page import Route
 from models.transcription import Attempt
 from pipeline.blobs import BlobStore
-from pipeline.escalated_page import Json, draw_upright, lines_of, tier_of
+from pipeline.escalated_page import Json, draw_upright, page_evidence, tier_of
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
 from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
 from pipeline.ports import VlmEngine
 from pipeline.serving_plan import ServingPlan
 from pipeline.store import EscalatedPage, Store, connect_store
-from pipeline.vlm_judge import PageEvidence
 from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_pdf_engine, build_vlm_engine
 from workers.circuit_breaker import CircuitBreaker
@@ -64,8 +63,6 @@ ANSWER_TOKENS_PER_CHARACTER: Final = 0.75
 
 LEASE_S: Final = 86_400.0
 """A page's calls, pauses and turns together; a process that is gone gives its pages back at once."""
-
-VISUAL_ELEMENTS = frozenset({RegionKind.TABLE, RegionKind.STAMP, RegionKind.HANDWRITING, RegionKind.FIGURE})
 
 log = structlog.get_logger()
 
@@ -163,7 +160,7 @@ class Transcriber:
             page_number=task.page_number,
             document_id=task.document.document_id,
             calls_before=escalated.calls_before,
-            evidence=_evidence(page),
+            evidence=page_evidence(page),
             first_tier=self._plan.tiers.index(tier_of(page, self._plan)),
             first_max_tokens=_answer_tokens(page, self._plan),
             draw=partial(self._draw, task, page),
@@ -243,16 +240,6 @@ def _retry_limits(setup: TranscriberSetup) -> VlmRetryLimits:
         calls=vlm.max_calls,
         wait_s=vlm.wait_s,
         temperatures=(setup.plan.sampling.temperature, *defaults.temperatures[1:]),
-    )
-
-
-def _evidence(page: Json) -> PageEvidence:
-    return PageEvidence(
-        lines=lines_of(page),
-        ink_share=None,
-        language=None,
-        max_tokens=0,
-        has_visual_elements=any(RegionKind(region["kind"]) in VISUAL_ELEMENTS for region in page["regions"]),
     )
 
 
