@@ -13,16 +13,16 @@ from models.errors import PageFailed
 from models.geometry import Box
 from models.page import ReadBy, RegionKind
 from models.text import Line, Word
+from pipeline.answers.judge import PageEvidence
 from pipeline.fit import Tier
 from pipeline.legibility import choose_tier
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import PdfEngine
 from pipeline.rasterise import rasterise_pages
-from pipeline.serving_plan import ServingPlan
 from pipeline.settings import RasteriseSettings
 from pipeline.signals.names import SignalName
 from pipeline.upright import turned
 from pipeline.visual_tokens import VisualTokenBudget
-from pipeline.vlm_judge import PageEvidence
 
 Json = Mapping[str, Any]
 

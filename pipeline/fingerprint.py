@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.serving_plan import ServingPlan
+from pipeline.answers.prompt import prompt_version
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.settings import Settings
-from pipeline.vlm_prompt import prompt_version
 
 RESULT_VERSION = 6
 """Raised whenever a change in this program makes the same page read differently."""

@@ -17,13 +17,13 @@ from pipeline.assemble import assemble_page
 from pipeline.escalated_page import tier_for
 from pipeline.fit import Tier, page_fit
 from pipeline.legibility import text_height_px
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
 from pipeline.rasterise import rasterise_pages
 from pipeline.read import Readers, read_page
 from pipeline.score import score_page
 from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_opinion
-from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.upright import UprightPage

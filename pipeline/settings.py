@@ -24,7 +24,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from models.errors import SettingsError
 from models.page import RoutePolicy, TriageProfile
-from pipeline.model_profiles import DEFAULT_PROFILE
+from pipeline.planning.model_profiles import DEFAULT_PROFILE
 
 LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?$")]
 """A code of Tesseract's: ``eng``, ``chi_sim``, ``script/Latin``."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pipeline.engines.qwen_vl import VlmEndpoint
     from pipeline.language_choice import LanguageChoice
     from pipeline.page_pipeline import Engines
+    from pipeline.planning.serving_plan import ServingPlan
     from pipeline.ports import LayoutDetector, OcrEngine, OrientationDetector, PdfEngine, VlmEngine
-    from pipeline.serving_plan import ServingPlan
 
 PACKAGES_WITH_EFFECT = (
     "jdeskew",
@@ -98,8 +98,8 @@ def vlm_endpoint(settings: VlmSettings, plan: ServingPlan) -> VlmEndpoint:
 
 def build_vlm_engine(settings: VlmSettings, plan: ServingPlan) -> VlmEngine:
     """Raises what ``vlm_endpoint`` raises."""
+    from pipeline.answers.prompt import SYSTEM_PROMPT, user_text
     from pipeline.engines.qwen_vl import Prompt, QwenVlEngine
-    from pipeline.vlm_prompt import SYSTEM_PROMPT, user_text
 
     return QwenVlEngine(vlm_endpoint(settings, plan), Prompt(system=SYSTEM_PROMPT, user=user_text))
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from models.document import Document, MediaType
 from models.errors import PageNotFound, SettingsError, SourceUnreadable
 from pipeline.blobs import BlobStore, sha256_of
+from pipeline.planning.configured import load_plan
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy, load_policy
 from pipeline.publish import prepare_folder
-from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
-from pipeline.vlm_plan import load_plan
 from workers.bootstrap import build_engines, vlm_endpoint
 from workers.events import Event, IngestReport, IngestRequest, PageFinished
 from workers.logs import log_event, set_up_logs

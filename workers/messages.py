@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from models.document import Document
 from models.errors import DoctriageError, DocumentFailed, OutputNotWritable
 from models.page import Route
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
-from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:

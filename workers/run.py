@@ -11,8 +11,8 @@ import structlog
 
 from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnreadable, WorkerCrashed
 from pipeline.fingerprint import reading_fingerprint
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
-from pipeline.serving_plan import ServingPlan
 from pipeline.settings import Settings
 from pipeline.store import Store
 from workers.events import (

@@ -27,8 +27,8 @@ from pipeline.escalated_page import Json, draw_upright, page_evidence, tier_of
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
 from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
-from pipeline.serving_plan import ServingPlan
 from pipeline.store import EscalatedPage, Store, connect_store
 from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_pdf_engine, build_vlm_engine

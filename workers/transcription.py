@@ -23,12 +23,12 @@ from models.transcription import (
     VlmReply,
     VlmRequest,
 )
+from pipeline.answers.judge import PageEvidence, judge_answer
+from pipeline.answers.parse import parse_answer
+from pipeline.answers.prompt import estimated_prompt_tokens
+from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
-from pipeline.serving_plan import ServingPlan
 from pipeline.store import Call, CallOutcome, TranscriptionStore
-from pipeline.vlm_answer import parse_answer
-from pipeline.vlm_judge import PageEvidence, judge_answer
-from pipeline.vlm_prompt import estimated_prompt_tokens
 from workers.retry import NextCall, VlmRetry, VlmRetryLimits, verdict_of, vlm_retry_decision
 from workers.vlm_admission import VlmAdmission
 

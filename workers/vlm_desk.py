@@ -88,12 +88,21 @@ class VlmDesk:
         kill_group(self._process)
         self._process.join()
         if self._connection is not None:
+            self._hear_owner(self._connection)
             self._connection.close()
         self._process = self._connection = None
         if self._owner is not None:
             self._store.pages.release_leases(self._owner)
             self._owner = None
         self._store.transcriptions.close_abandoned()
+
+    def _hear_owner(self, connection: Connection) -> None:
+        """The name of a process that ended before anybody listened: it may hold pages all the same."""
+        with contextlib.suppress(EOFError, OSError):
+            while self._owner is None and connection.poll():
+                reply: TranscriberReply = connection.recv()
+                if isinstance(reply, Hello):
+                    self._owner = reply.owner
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()

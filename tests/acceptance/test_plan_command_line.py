@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.model_profiles import profile_names
-from pipeline.serving_plan import read_plan
+from pipeline.planning.model_profiles import profile_names
+from pipeline.planning.serving_plan import read_plan
 from tests.acceptance.test_command_line import run_doctriage
 
 SCRIPT = Path(__file__).parent.parent.parent / "deploy" / "vllm" / "serve.sh"

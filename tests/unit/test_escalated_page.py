@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.escalated_page import page_evidence, tier_of
+from pipeline.planning.configured import load_plan
 from pipeline.settings import VlmSettings
-from pipeline.vlm_plan import load_plan
 
 PLAN = load_plan(VlmSettings())
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.fingerprint import reading_fingerprint, settings_with_effect
+from pipeline.planning.configured import load_plan
 from pipeline.settings import Settings
-from pipeline.vlm_plan import load_plan
 
 PLAN = load_plan(Settings().vlm)
 VERSIONS = {"ocr": "tesseract 5.3.0 eng=abc", "poppler": "22.12.0"}

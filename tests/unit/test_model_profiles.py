@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from models.errors import ProfileInvalid
-from pipeline.model_folder import check_model_folder
-from pipeline.model_profiles import (
+from pipeline.planning.model_folder import check_model_folder
+from pipeline.planning.model_profiles import (
     DEFAULT_PROFILE,
     ModelProfile,
     WeightType,
@@ -22,7 +22,7 @@ from pipeline.model_profiles import (
 )
 from pipeline.visual_tokens import MODEL_FAMILIES, VisualTokenBudget, count
 
-SHIPPED = resources.files("pipeline").joinpath("profiles")
+SHIPPED = resources.files("pipeline.planning").joinpath("profiles")
 
 OWN = """\
 name = "own"

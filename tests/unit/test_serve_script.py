@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.budget_planner import make_plan
-from pipeline.gpus import gpu_named
-from pipeline.model_profiles import load_profile, profile_names
-from pipeline.plan_wishes import PlanWishes
-from pipeline.serving_plan import KvDtype, ServingPlan, read_plan
+from pipeline.planning.gpus import gpu_named
+from pipeline.planning.model_profiles import load_profile, profile_names
+from pipeline.planning.plan_wishes import PlanWishes
+from pipeline.planning.planner import make_plan
+from pipeline.planning.serving_plan import KvDtype, ServingPlan, read_plan
 
 SCRIPT = Path(__file__).parent.parent.parent / "deploy" / "vllm" / "serve.sh"
 MODULE = "python3 -m vllm.entrypoints.openai.api_server"

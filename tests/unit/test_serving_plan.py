@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import PlanImpossible, SettingsError
-from pipeline.budget_planner import make_plan, prefill_s
-from pipeline.gpus import GPUS, gpu_named
-from pipeline.kv_room import ACTIVATION_BYTES
-from pipeline.model_profiles import ModelProfile, load_profile, profile_names
-from pipeline.page_ceiling import LEGIBLE_PAGE_TOKENS
-from pipeline.plan_wishes import PlanWishes
-from pipeline.serving_plan import GPU_MEMORY_UTILIZATION, KvDtype, ServingPlan, read_plan
+from pipeline.planning.gpus import GPUS, gpu_named
+from pipeline.planning.kv_room import ACTIVATION_BYTES
+from pipeline.planning.model_profiles import ModelProfile, load_profile, profile_names
+from pipeline.planning.page_ceiling import LEGIBLE_PAGE_TOKENS
+from pipeline.planning.plan_wishes import PlanWishes
+from pipeline.planning.planner import make_plan, prefill_s
+from pipeline.planning.serving_plan import GPU_MEMORY_UTILIZATION, KvDtype, ServingPlan, read_plan
 from pipeline.visual_tokens import VisualTokenBudget, is_unchanged, resized
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "budgets.md"

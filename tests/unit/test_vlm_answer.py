@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pipeline.answer_facts import split_facts
-from pipeline.answer_markup import ALLOWED_TAGS
-from pipeline.vlm_answer import MOST_CHARS, parse_answer, split_pages
-from pipeline.vlm_prompt import SYSTEM_PROMPT, prompt_version, user_text
+from pipeline.answers.facts import split_facts
+from pipeline.answers.markup import ALLOWED_TAGS
+from pipeline.answers.parse import MOST_CHARS, parse_answer, split_pages
+from pipeline.answers.prompt import SYSTEM_PROMPT, prompt_version, user_text
 
 PAGE = """\
 # Rules of the reading room
@@ -741,5 +741,5 @@ def test_the_user_text_depends_on_the_number_of_pages_alone() -> None:
 def test_the_version_changes_with_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
     before = prompt_version()
     assert before == prompt_version()
-    monkeypatch.setattr("pipeline.vlm_prompt.SYSTEM_PROMPT", SYSTEM_PROMPT + " ")
+    monkeypatch.setattr("pipeline.answers.prompt.SYSTEM_PROMPT", SYSTEM_PROMPT + " ")
     assert prompt_version() != before

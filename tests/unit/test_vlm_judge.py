@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 from models.geometry import Box
 from models.text import Line, Word
 from models.transcription import Judgement, TokenUsage, Verdict, VlmReply
-from pipeline.agreement import word_agreement
-from pipeline.repetition import find_loop, tokens_of
-from pipeline.table_shape import odd_rows
-from pipeline.vlm_answer import parse_answer
-from pipeline.vlm_judge import (
+from pipeline.answers.agreement import word_agreement
+from pipeline.answers.judge import (
     AGREEMENT_LIMITS,
     CHECKS,
     LEAST_INK_PER_CHARACTER,
@@ -28,7 +25,10 @@ from pipeline.vlm_judge import (
     PageEvidence,
     judge_answer,
 )
-from pipeline.vlm_prompt import SYSTEM_PROMPT, user_text
+from pipeline.answers.parse import parse_answer
+from pipeline.answers.prompt import SYSTEM_PROMPT, user_text
+from pipeline.answers.repetition import find_loop, tokens_of
+from pipeline.answers.table_shape import odd_rows
 
 LETTER = """\
 # The harbour of Lund

@@ -14,9 +14,9 @@ from workers.cli.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.model_profiles import ModelProfile
-    from pipeline.plan_wishes import PlanWishes
-    from pipeline.serving_plan import ServingPlan
+    from pipeline.planning.model_profiles import ModelProfile
+    from pipeline.planning.plan_wishes import PlanWishes
+    from pipeline.planning.serving_plan import ServingPlan
 
 
 def plan_command(
@@ -63,8 +63,8 @@ def plan_command(
     deploy/vllm/serve.sh starts vLLM from the plan file. Wishes that do not fit together are refused with the
     arithmetic (exit code 1).
     """
-    from pipeline.budget_planner import make_plan
-    from pipeline.model_folder import check_model_folder
+    from pipeline.planning.model_folder import check_model_folder
+    from pipeline.planning.planner import make_plan
 
     chosen = _profile(profile)
     wishes = _wishes(
@@ -94,7 +94,7 @@ def plan_command(
 
 
 def _profile(name_or_path: str) -> ModelProfile:
-    from pipeline.model_profiles import load_profile
+    from pipeline.planning.model_profiles import load_profile
     from pipeline.settings import load_settings
 
     load_settings()
@@ -102,9 +102,9 @@ def _profile(name_or_path: str) -> ModelProfile:
 
 
 def _wishes(gpu: str, kv_dtype: str, figures: Mapping[str, object]) -> PlanWishes:
-    from pipeline.gpus import gpu_named
-    from pipeline.plan_wishes import PlanWishes
-    from pipeline.serving_plan import KvDtype
+    from pipeline.planning.gpus import gpu_named
+    from pipeline.planning.plan_wishes import PlanWishes
+    from pipeline.planning.serving_plan import KvDtype
 
     try:
         card = gpu_named(gpu)

@@ -69,9 +69,9 @@ def _parsed(size: str) -> tuple[int, int]:
 
 def _budget(name: str | None, min_pixels: int | None, max_pixels: int | None) -> VisualTokenBudget:
     """A bound not given is that of the plan, or the model's own where the other bound contradicts it."""
+    from pipeline.planning.configured import load_plan
     from pipeline.settings import load_settings
     from pipeline.visual_tokens import VisualTokenBudget, model_family
-    from pipeline.vlm_plan import load_plan
 
     configured = load_plan(load_settings().vlm)
     try:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.answer_tables import Cell, table_rows
+from pipeline.answers.tables import Cell, table_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

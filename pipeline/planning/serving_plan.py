@@ -1,7 +1,7 @@
 """The serving plan: one file that launches vLLM and that the client keeps to.
 
 ``deploy/vllm/serve.sh`` starts what ``serve_command`` says; the client takes model, image sizes, limits and sampling
-from the same plan. ``pipeline/budget_planner.py`` makes one, ``docs/budgets.md`` documents it.
+from the same plan. ``pipeline/planning/planner.py`` makes one, ``docs/budgets.md`` documents it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from models.errors import SettingsError
 from pipeline.fit import Tier
-from pipeline.model_profiles import Sampling
+from pipeline.planning.model_profiles import Sampling
 from pipeline.settings import Section
 from pipeline.visual_tokens import ModelFamily, VisualTokenBudget
 

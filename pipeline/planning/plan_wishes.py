@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from models.errors import PlanImpossible
-from pipeline.gpus import Gpu
-from pipeline.model_profiles import ModelProfile
-from pipeline.serving_plan import KvDtype
+from pipeline.planning.gpus import Gpu
+from pipeline.planning.model_profiles import ModelProfile
+from pipeline.planning.serving_plan import KvDtype
 
 DEFAULT_CONTEXT_TOKENS: Final = 16_384
 DEFAULT_OUTPUT_TOKENS: Final = 4_096

@@ -1,7 +1,7 @@
 """Model profiles: what has to be known of a checkpoint to plan its memory, its prompts and its images.
 
-A profile is a TOML file: one of those in ``pipeline/profiles``, or the user's own. ``docs/budgets.md`` documents
-the keys.
+A profile is a TOML file: one of those in ``profiles`` beside this module, or the user's own. ``docs/budgets.md``
+documents the keys.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def load_profile(name_or_path: str | Path = DEFAULT_PROFILE) -> ModelProfile:
 
 
 def _shipped() -> resources.abc.Traversable:
-    return resources.files("pipeline").joinpath("profiles")
+    return resources.files("pipeline.planning").joinpath("profiles")
 
 
 def _shipped_profile(name: str) -> ModelProfile:

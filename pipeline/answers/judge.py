@@ -15,10 +15,10 @@ from typing import Final
 
 from models.text import Line
 from models.transcription import Evidence, Judgement, PageAnswer, Verdict, VlmReply
-from pipeline.agreement import Agreement, is_sure, letters_by_script, sure_words, word_agreement
-from pipeline.answer_remarks import echo_of_prompt, refusal, remaining_chat
-from pipeline.repetition import Loop, find_endless_tail, find_loop, tokens_of
-from pipeline.table_shape import odd_rows
+from pipeline.answers.agreement import Agreement, is_sure, letters_by_script, sure_words, word_agreement
+from pipeline.answers.remarks import echo_of_prompt, refusal, remaining_chat
+from pipeline.answers.repetition import Loop, find_endless_tail, find_loop, tokens_of
+from pipeline.answers.table_shape import odd_rows
 
 STOPPED: Final = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence", "completed"})
 """How servers and gateways say that the model had finished."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from models.transcription import PageAnswer
-from pipeline.answer_facts import PageFacts, split_facts
-from pipeline.answer_frame import (
+from pipeline.answers.facts import PageFacts, split_facts
+from pipeline.answers.frame import (
     says_blank,
     without_fence,
     without_first_rule,
@@ -22,8 +22,8 @@ from pipeline.answer_frame import (
     without_special_tokens,
     without_tail,
 )
-from pipeline.answer_markup import as_plain, clean_markup
-from pipeline.plain_text import plain_text
+from pipeline.answers.markup import as_plain, clean_markup
+from pipeline.answers.plain_text import plain_text
 
 MOST_CHARS: Final = 100_000
 """Of an answer; what comes after is cut off, which ``removed`` tells as "excess". The densest newspaper page holds

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from models.errors import PlanImpossible
-from pipeline.model_profiles import ModelProfile
-from pipeline.plan_wishes import IMAGE_MARK_TOKENS, PlanWishes, PromptShape
-from pipeline.serving_plan import KvDtype
+from pipeline.planning.model_profiles import ModelProfile
+from pipeline.planning.plan_wishes import IMAGE_MARK_TOKENS, PlanWishes, PromptShape
+from pipeline.planning.serving_plan import KvDtype
 
 FULL_PAGE_TOKENS: Final = 2_240
 """A page of A4 in small print: 1120 × 1568 pixels at cells of 28."""

@@ -9,8 +9,8 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pipeline.answer_links import without_targets
-from pipeline.answer_tables import table_rows
+from pipeline.answers.links import without_targets
+from pipeline.answers.tables import table_rows
 
 CELL_GAP: Final = "  "
 """Between the cells of a row."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from models.errors import PlanImpossible
-from pipeline.gpus import GPUS
-from pipeline.model_profiles import ModelProfile
-from pipeline.plan_wishes import PlanWishes
-from pipeline.serving_plan import GPU_MEMORY_UTILIZATION, KvDtype
+from pipeline.planning.gpus import GPUS
+from pipeline.planning.model_profiles import ModelProfile
+from pipeline.planning.plan_wishes import PlanWishes
+from pipeline.planning.serving_plan import GPU_MEMORY_UTILIZATION, KvDtype
 
 GIB: Final = 2**30
 ACTIVATION_BYTES: Final = 4 * GIB

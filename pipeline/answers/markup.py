@@ -14,8 +14,8 @@ from typing import Final
 import nh3
 from markdown_it import MarkdownIt
 
-from pipeline.answer_links import without_links
-from pipeline.answer_tables import MOST_SPAN, with_html_tables
+from pipeline.answers.links import without_links
+from pipeline.answers.tables import MOST_SPAN, with_html_tables
 
 TABLE_TAGS: Final = frozenset({"table", "caption", "tr", "td", "th"})
 MARKS: Final = frozenset({"handwriting", "stamp", "signature", "figure"})

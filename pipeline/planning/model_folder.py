@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from models.errors import ProfileInvalid
-from pipeline.model_profiles import ModelProfile
+from pipeline.planning.model_profiles import ModelProfile
 
 Table = Mapping[str, object]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.budget_planner import make_plan
-from pipeline.gpus import gpu_named
-from pipeline.model_profiles import load_profile
-from pipeline.plan_wishes import PlanWishes
-from pipeline.serving_plan import ServingPlan, read_plan
+from pipeline.planning.gpus import gpu_named
+from pipeline.planning.model_profiles import load_profile
+from pipeline.planning.plan_wishes import PlanWishes
+from pipeline.planning.planner import make_plan
+from pipeline.planning.serving_plan import ServingPlan, read_plan
 from pipeline.settings import VlmSettings
 
 DEFAULT_GPU = "h100-80gb"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pipeline.answer_phrases import (
+from pipeline.answers.phrases import (
     BLANK_PAGE,
     FAREWELL,
     INTERJECTION,

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.fit import Tier
-from pipeline.kv_room import KvRoom, gib, kv_room
-from pipeline.model_profiles import ModelProfile, WeightType
-from pipeline.page_ceiling import PageCeiling, page_ceilings
-from pipeline.plan_wishes import IMAGE_MARK_TOKENS, PlanWishes, PromptShape, prompt_shape
-from pipeline.serving_plan import PlanLine, ServingPlan
+from pipeline.planning.kv_room import KvRoom, gib, kv_room
+from pipeline.planning.model_profiles import ModelProfile, WeightType
+from pipeline.planning.page_ceiling import PageCeiling, page_ceilings
+from pipeline.planning.plan_wishes import IMAGE_MARK_TOKENS, PlanWishes, PromptShape, prompt_shape
+from pipeline.planning.serving_plan import PlanLine, ServingPlan
 from pipeline.visual_tokens import ModelFamily
 
 TIER_TOKENS: Final = {"small": 640, "medium": 1_024, "large": 1_536, "extra_large": 2_240}

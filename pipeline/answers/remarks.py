@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from pipeline.answer_phrases import DESCRIPTION, LEAD_IN, MOST_CHAT_CHARS, OFFER, REFUSAL, REMARK, plain_line
-from pipeline.vlm_prompt import SEVERAL_PAGES, SYSTEM_PROMPT
+from pipeline.answers.phrases import DESCRIPTION, LEAD_IN, MOST_CHAT_CHARS, OFFER, REFUSAL, REMARK, plain_line
+from pipeline.answers.prompt import SEVERAL_PAGES, SYSTEM_PROMPT
 
 MOST_ECHOED_WORDS: Final = 9
 """Of the prompt in a row. By chance a page has four or five."""
