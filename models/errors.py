@@ -215,3 +215,9 @@ class ProfileInvalid(DoctriageError):
     """A model profile cannot be read, or does not match the model's own files."""
 
     code = "profile_invalid"
+
+
+class PriceBookInvalid(DoctriageError):
+    """A price book cannot be read."""
+
+    code = "price_book_invalid"

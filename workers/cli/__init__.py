@@ -22,6 +22,7 @@ from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
 from workers.cli.ingest import ingest_command
 from workers.cli.plan import plan_command
+from workers.cli.prices import prices_app
 from workers.cli.printable import printable
 from workers.cli.tokens import tokens_command
 
@@ -41,6 +42,7 @@ app.command("evaluate")(evaluate_command)
 app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)
 app.command("plan")(plan_command)
+app.add_typer(prices_app, name="prices")
 app.command("doctor")(doctor_command)
 
 

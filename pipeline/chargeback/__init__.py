@@ -1,0 +1,1 @@
+"""Chargeback: prices, and what pages cost the teams that sent them."""
