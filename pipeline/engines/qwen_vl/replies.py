@@ -10,6 +10,9 @@ from models.transcription import TokenUsage, VlmReply
 from pipeline.engines.qwen_vl.endpoint import VlmEndpoint
 from pipeline.engines.qwen_vl.wording import error_words, shown_text, words_of
 
+MOST_TOKENS = 2**31
+"""No call has so many: a count above it is no count, and a cost of fewer fits 63 bits."""
+
 
 def reply_from(body: bytes, *, endpoint: VlmEndpoint, elapsed_s: float) -> VlmReply:
     """Raises VlmBadResponse for a body that is no chat completion."""
@@ -86,7 +89,7 @@ def _part_text(part: object) -> str:
 def _count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return int(value) if 0 <= value < 2**53 else None
+    return int(value) if 0 <= value < MOST_TOKENS else None
 
 
 def _part(usage: Mapping[str, object], details: str, name: str, whole: int) -> int | None:
