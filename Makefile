@@ -6,18 +6,21 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Two workers: the suite starts Tesseract and worker processes of its own, and more do not fit two cores.
 PYTEST_WORKERS ?= 2
+# Where `make test-vllm` keeps vLLM, 2.5 GB: elsewhere, it outlives this folder.
+VLLM_VENV ?= .venv-vllm
 BENCH_ARGS ?=
 LOCK_ARGS ?=
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench lock clean system-packages
+.PHONY: help install run test test-vllm check bench lock lock-vllm clean system-packages test-packages
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make install system packages and the Python environment, in .venv"
 	@echo "make run     read every document in samples/ into out/"
 	@echo "make test    run the tests"
+	@echo "make test-vllm run the tests that need a real vLLM, on this processor"
 	@echo "make check   lint, formatting, types and import fences"
 	@echo "make bench   measure speed and memory, and print tables"
 	@echo "make lock    pin the requirements again, with hashes"
@@ -28,8 +31,11 @@ install: $(VENV)/runtime.stamp
 run: install
 	$(BIN)/doctriage ingest samples --out out
 
-test: $(VENV)/dev.stamp
+test: $(VENV)/dev.stamp test-packages
 	OMP_THREAD_LIMIT=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+
+test-vllm: $(VENV)/dev.stamp $(VLLM_VENV)/checkpoints.stamp
+	$(BIN)/python -m pytest tests/vllm --vllm-venv $(VLLM_VENV) $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -54,6 +60,9 @@ system-packages:
 	  echo "No apt-get here; install what these Debian packages hold, if you have not yet:$$missing"; \
 	fi
 
+test-packages: | system-packages
+	@requirements/debian_test.sh
+
 $(VENV)/bin/python: | system-packages
 	@command -v "$(PYTHON)" >/dev/null || { echo "Install Python 3.11 or newer, or name it: make PYTHON=…"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -69,9 +78,24 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $@
 
+# Nothing is compiled to bytecode but what is imported: most of torch and transformers never is.
+$(VLLM_VENV)/vllm.stamp: requirements/vllm.txt $(wildcard tests/vllm/environment/*.py) | system-packages
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --require-hashes --no-deps -r requirements/vllm.txt
+	$(VLLM_VENV)/bin/python tests/vllm/environment/complete.py
+	@touch $@
+
+$(VLLM_VENV)/checkpoints.stamp: $(VLLM_VENV)/vllm.stamp tests/vllm/tiny_checkpoints.py $(wildcard tests/vllm/chat_templates/*.jinja)
+	$(VLLM_VENV)/bin/python tests/vllm/tiny_checkpoints.py $(VLLM_VENV)/checkpoints
+	@touch $@
+
 lock: $(VENV)/dev.stamp
 	requirements/lock.sh $(LOCK_ARGS)
 
+lock-vllm: $(VENV)/dev.stamp
+	requirements/lock_vllm.sh $(LOCK_ARGS)
+
 clean:
-	rm -rf $(VENV) build out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .venv-vllm build out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
