@@ -12,7 +12,6 @@ import structlog
 
 from models.errors import PageFailed, VlmError, VlmWaitedOut
 from models.transcription import (
-    Attempt,
     Degradation,
     DegradedCode,
     FittedImage,
@@ -253,25 +252,6 @@ class PageTranscription:
 
     def _degraded(self, code: DegradedCode, message: str) -> Transcribed:
         return Transcribed(answer=None, degradation=Degradation(code=code, message=message), last=self._last)
-
-
-def attempt_of(call: Call, outcome: CallOutcome) -> Attempt:
-    """The call as it stands in the outputs once it is closed."""
-    return Attempt(
-        attempt=call.attempt,
-        request_id=call.request_id,
-        model_id=call.model_id,
-        tier=call.tier,
-        width_px=call.width_px,
-        height_px=call.height_px,
-        predicted_visual_tokens=call.predicted_visual_tokens,
-        usage=outcome.usage,
-        verdict=outcome.verdict,
-        evidence=outcome.evidence,
-        temperature=call.temperature,
-        elapsed_s=outcome.elapsed_s,
-        message=outcome.message,
-    )
 
 
 def _outcome_of_reply(reply: VlmReply, judgement: Judgement, predicted_tokens: int) -> CallOutcome:

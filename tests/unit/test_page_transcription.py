@@ -1,0 +1,131 @@
+"""What counts against a page's patience: the time that an ailing service takes, and not the queue before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from models.errors import VlmError, VlmServerError, VlmUnreachable
+from models.transcription import DegradedCode, FittedImage, TokenUsage, Verdict, VlmReply, VlmRequest
+from pipeline.answers.judge import PageEvidence
+from pipeline.planning.configured import load_plan
+from pipeline.settings import VlmSettings
+from pipeline.store import TranscriptionStore
+from tests.fakes.virtual_time import now_s, run_in_virtual_time
+from workers.adaptive_limit import AdaptiveLimit
+from workers.circuit_breaker import BreakerLimits, CircuitBreaker
+from workers.retry import VlmRetryLimits
+from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed
+from workers.vlm_admission import VlmAdmission
+
+REPLY = VlmReply(
+    text="A page about the harbour.",
+    finish_reason="stop",
+    usage=TokenUsage(prompt_tokens=500, completion_tokens=6),
+    model_id="fake",
+    elapsed_s=0.1,
+)
+IMAGE = FittedImage(encoded=b"", width_px=280, height_px=280, visual_tokens=100, tier="small")
+
+
+@dataclass(slots=True)
+class Engine:
+    """Fails with ``errors`` in turn, then answers; for ever where ``is_down``."""
+
+    errors: list[VlmError] = field(default_factory=list)
+    is_down: bool = False
+    model_id: str = "fake"
+
+    async def transcribe(self, request: VlmRequest) -> VlmReply:
+        if self.is_down:
+            raise VlmUnreachable("no connection; start it")
+        if self.errors:
+            raise self.errors.pop(0)
+        return REPLY
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Books:
+    opened: list[Any] = field(default_factory=list)
+    closed: list[Any] = field(default_factory=list)
+
+    def open_call(self, call: Any) -> None:
+        self.opened.append(call)
+
+    def close_call(self, call: Any, outcome: Any) -> None:
+        self.closed.append((call, outcome))
+
+
+async def drawn(tier: int, turn_deg: int) -> DrawnPage:
+    return DrawnPage(images=(IMAGE,), ink_share=0.1)
+
+
+def transcription(
+    engine: Engine, admission: VlmAdmission, books: Books, *, wait_s: float
+) -> PageTranscription:
+    page = PageOnItsWay(
+        reading_id=1,
+        page_number=1,
+        document_id="d" * 64,
+        calls_before=0,
+        evidence=PageEvidence(
+            lines=(), ink_share=None, language=None, max_tokens=0, has_visual_elements=False
+        ),
+        first_tier=0,
+        first_max_tokens=1_000,
+        draw=drawn,
+    )
+    return PageTranscription(
+        page=page,
+        plan=load_plan(VlmSettings()),
+        engine=engine,
+        admission=admission,
+        store=cast(TranscriptionStore, books),
+        limits=VlmRetryLimits(wait_s=wait_s, first_backoff_s=0.01, longest_backoff_s=0.01),
+        submission_id=1,
+    )
+
+
+async def behind_another_call(engine: Engine, books: Books, *, busy_s: float, wait_s: float) -> Transcribed:
+    admission = VlmAdmission(AdaptiveLimit(1), CircuitBreaker())
+    async with admission.slot():
+        page = asyncio.create_task(transcription(engine, admission, books, wait_s=wait_s).run())
+        await asyncio.sleep(busy_s)
+    return await page
+
+
+def test_waiting_behind_other_calls_uses_up_no_patience_and_is_not_booked() -> None:
+    books = Books()
+    engine = Engine(errors=[VlmServerError("died; see its log")])
+    end = asyncio.run(behind_another_call(engine, books, busy_s=2.0, wait_s=1.5))
+    assert end.answer is not None
+    assert end.last is not None
+    [(_, failed)] = books.closed
+    assert failed.verdict is Verdict.SERVER_ERROR
+    assert failed.elapsed_s < 2.0
+
+
+def test_waiting_while_the_service_is_ill_uses_up_the_patience_of_all_calls_together() -> None:
+    """The breaker opens for 5 s after five calls, then for 10 s: the sixth call is the last that 8 s allow."""
+    books, ended_s = Books(), 0.0
+
+    async def ask() -> Transcribed:
+        nonlocal ended_s
+        clock: Callable[[], float] = asyncio.get_running_loop().time
+        breaker = CircuitBreaker(BreakerLimits(), clock=clock, jitter=lambda: 0.0)
+        admission = VlmAdmission(AdaptiveLimit(1), breaker, clock=clock)
+        end = await transcription(Engine(is_down=True), admission, books, wait_s=8.0).run()
+        ended_s = now_s()
+        return end
+
+    end = run_in_virtual_time(ask())
+    assert end.degradation is not None
+    assert end.degradation.code is DegradedCode.VLM_UNAVAILABLE
+    assert [outcome.verdict for _, outcome in books.closed] == [Verdict.UNREACHABLE] * 6
+    assert len(books.opened) == 6
+    assert ended_s <= 8.5
