@@ -115,6 +115,13 @@ class StoreUnavailable(DoctriageError):
     code = "store_unavailable"
 
 
+class StoreUnreachable(StoreUnavailable):
+    """The database server is away, out of connections or busy: the same may go through later."""
+
+    code = "store_unreachable"
+    retryable = True
+
+
 class PageNotFound(DoctriageError):
     """No finished page answers to that name and number."""
 

@@ -1,4 +1,6 @@
-"""The rows of the database. SQLite today, PostgreSQL later: nothing here is particular to either.
+"""The rows of the database, SQLite's and PostgreSQL's alike.
+
+A length stands only where values have it by nature: PostgreSQL refuses longer ones, SQLite stores them.
 
 Times are Unix seconds (``…_at_s``). A page is worked on by whoever changed its row from pending to
 running, or from awaiting_vlm to transcribing; it stays theirs until it is settled or given back, or its
@@ -8,20 +10,24 @@ lease runs out, or its owner is dead.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Dialect,
     Enum,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
     MetaData,
     String,
+    TypeDecorator,
     UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from models.text import writable
 
 
 class PageState(StrEnum):
@@ -51,7 +57,22 @@ def _enum_column(enum: type[StrEnum]) -> Enum:
     )
 
 
+class Text(TypeDecorator[str]):
+    """Text from outside. What a database cannot hold is replaced, so that both hold the same."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else writable(value)
+
+
+SORTED_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+"""In the order of its bytes, as SQLite sorts all text, whatever language the server was set up in."""
+
+
 class Base(DeclarativeBase):
+    type_annotation_map: ClassVar = {str: Text()}
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(column_0_N_label)s",
@@ -103,7 +124,7 @@ class PageRow(Base):
     page_number: Mapped[int] = mapped_column(primary_key=True)
     state: Mapped[PageState] = mapped_column(_enum_column(PageState))
     attempts: Mapped[int] = mapped_column(default=0)
-    lease_owner: Mapped[str | None] = mapped_column(String(300))
+    lease_owner: Mapped[str | None]
     lease_expires_at_s: Mapped[float | None]
     route: Mapped[str | None] = mapped_column(String(20))
     elapsed_s: Mapped[float | None]
@@ -121,7 +142,7 @@ class SubmissionRow(Base):
 
     submission_id: Mapped[int] = mapped_column(primary_key=True)
     out_dir: Mapped[str]
-    cost_centre: Mapped[str | None] = mapped_column(String(200))
+    cost_centre: Mapped[str | None]
     fingerprint: Mapped[str] = mapped_column(String(64))
     created_at_s: Mapped[float]
     finished_at_s: Mapped[float | None]
@@ -139,7 +160,7 @@ class SourceRow(Base):
 
     source_id: Mapped[int] = mapped_column(primary_key=True)
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.submission_id"))
-    name: Mapped[str] = mapped_column(index=True)
+    name: Mapped[str] = mapped_column(SORTED_TEXT, index=True)
     output_stem: Mapped[str]
     reading_id: Mapped[int | None] = mapped_column(ForeignKey("readings.reading_id"), index=True)
     error_code: Mapped[str | None] = mapped_column(String(80))
@@ -163,9 +184,9 @@ class VlmAttemptRow(Base):
     page_number: Mapped[int]
     attempt: Mapped[int]
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.submission_id"))
-    request_id: Mapped[str] = mapped_column(String(200))
-    model_id: Mapped[str] = mapped_column(String(300))
-    tier: Mapped[str] = mapped_column(String(40))
+    request_id: Mapped[str]
+    model_id: Mapped[str]
+    tier: Mapped[str]
     width_px: Mapped[int]
     height_px: Mapped[int]
     predicted_visual_tokens: Mapped[int]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from models.geometry import Box
+
+_UNWRITABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +46,9 @@ class Block:
     lines: tuple[Line, ...]
     box: Box
     heading_level: int | None = None
+
+
+def writable(text: str) -> str:
+    """With U+FFFD in place of what UTF-8 or PostgreSQL cannot hold: lone surrogates (undecodable bytes of a file
+    name, broken fonts) and NUL."""
+    return _UNWRITABLE.sub("\ufffd", text)

@@ -21,6 +21,7 @@ RESULT_VERSION = 6
 WITHOUT_EFFECT: frozenset[str] = frozenset(
     {
         "home",
+        "database_url",
         "log_level",
         "intake",
         "executor",

@@ -8,7 +8,6 @@ pages one by one, so that memory stays flat whatever the number of pages.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -17,14 +16,12 @@ from typing import Any, Final, TextIO
 from models.document import Document
 from models.geometry import Box
 from models.page import PageResult, Route
-from models.text import Block, Line
+from models.text import Block, Line, writable
 from models.transcription import Attempt, Degradation, PageAnswer
 
 SCHEMA_VERSION: Final = 2
 
 Json = Mapping[str, Any]
-
-_LONE_SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
 
 
 @cache
@@ -40,11 +37,11 @@ def document_header(document: Document, source: str) -> Json:
     return {
         "schema_version": SCHEMA_VERSION,
         "document_id": document.document_id,
-        "source": _writable(source),
+        "source": writable(source),
         "media_type": str(document.media_type),
         "byte_count": document.byte_count,
         "page_count": document.page_count,
-        "attachments": [_writable(name) for name in document.attachments],
+        "attachments": [writable(name) for name in document.attachments],
     }
 
 
@@ -59,8 +56,8 @@ def page_json(result: PageResult) -> Json:
         "dpi": round(result.dpi, 2),
         "rotation_deg": result.rotation_deg,
         "skew_deg": round(result.skew_deg, 2),
-        "text": _writable(result.text),
-        "markdown": _writable(result.markdown),
+        "text": writable(result.text),
+        "markdown": writable(result.markdown),
         "confidence": _rounded(result.confidence),
         "triage": {
             "escalate": result.triage.escalate,
@@ -73,7 +70,7 @@ def page_json(result: PageResult) -> Json:
         "signals": [{"name": s.name, "measured": _rounded(s.measured)} for s in result.signals],
         "lines": [_line_json(line) for block in result.blocks for line in block.lines],
         "blocks": _blocks_json(result.blocks),
-        "tables": [{"box": _box_json(table.box), "html": _writable(table.html)} for table in result.tables],
+        "tables": [{"box": _box_json(table.box), "html": writable(table.html)} for table in result.tables],
         "regions": [
             {"kind": str(r.kind), "box": _box_json(r.box), "confidence": _rounded(r.confidence)}
             for r in result.regions
@@ -114,7 +111,7 @@ def failed_page_json(page_number: int, *, code: str, message: str) -> Json:
         "degraded": None,
         "vlm": None,
         "elapsed_s": None,
-        "error": {"code": code, "message": _writable(message)},
+        "error": {"code": code, "message": writable(message)},
     }
 
 
@@ -126,9 +123,9 @@ def transcribed_page_json(
     return {
         **page,
         "route": str(Route.VLM),
-        "text": _writable(answer.text),
-        "markdown": _writable(answer.markdown),
-        "tables": [{"box": None, "html": _writable(html)} for html in answer.tables],
+        "text": writable(answer.text),
+        "markdown": writable(answer.markdown),
+        "tables": [{"box": None, "html": writable(html)} for html in answer.tables],
         "attempts": [attempt_json(attempt) for attempt in attempts],
         "degraded": None,
         "vlm": {
@@ -175,21 +172,21 @@ def attempt_json(attempt: Attempt) -> Json:
             {"name": e.name, "measured": _rounded(e.measured), "limit": e.limit, "sample": e.sample}
             for e in attempt.evidence
         ],
-        "message": None if attempt.message is None else _writable(attempt.message),
+        "message": None if attempt.message is None else writable(attempt.message),
         "temperature": attempt.temperature,
         "elapsed_s": None if attempt.elapsed_s is None else round(attempt.elapsed_s, 3),
     }
 
 
 def degraded_json(degradation: Degradation) -> Json:
-    return {"code": str(degradation.code), "message": _writable(degradation.message)}
+    return {"code": str(degradation.code), "message": writable(degradation.message)}
 
 
 def page_row(source: str, document_id: str, page: Json) -> Json:
     """A page's row of ``pages.jsonl``, from its JSON form."""
     triage = page["triage"]
     return {
-        "source": _writable(source),
+        "source": writable(source),
         "document_id": document_id,
         "page_number": page["page_number"],
         "state": page["state"],
@@ -209,7 +206,7 @@ def page_row(source: str, document_id: str, page: Json) -> Json:
 
 def failure_row(source: str, code: str, message: str) -> Json:
     """A rejected or failed document's row of ``failures.jsonl``."""
-    return {"source": _writable(source), "code": code, "message": _writable(message)}
+    return {"source": writable(source), "code": code, "message": writable(message)}
 
 
 def write_document_json(stream: TextIO, header: Json, pages: Iterable[Json]) -> None:
@@ -257,11 +254,11 @@ def _comment(text: str) -> str:
 
 def _line_json(line: Line) -> Json:
     return {
-        "text": _writable(line.text),
+        "text": writable(line.text),
         "box": _box_json(line.box),
         "confidence": _rounded(line.confidence),
         "words": [
-            {"text": _writable(w.text), "box": _box_json(w.box), "confidence": _rounded(w.confidence)}
+            {"text": writable(w.text), "box": _box_json(w.box), "confidence": _rounded(w.confidence)}
             for w in line.words
         ],
     }
@@ -292,8 +289,3 @@ def _box_json(box: Box) -> list[float]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), 4)
-
-
-def _writable(text: str) -> str:
-    """Lone surrogates (undecodable bytes of a file name, broken fonts) cannot be written as UTF-8."""
-    return _LONE_SURROGATES.sub("\ufffd", text)

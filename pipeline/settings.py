@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import (
@@ -42,6 +43,8 @@ def is_two_letter_code(language: str) -> bool:
 
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 """At most a week: timers overflow somewhere above."""
+
+DATABASE_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 AUTO_LANGUAGE = "auto"
 """English first; what turns out to be in another language or script is read again as such."""
@@ -161,6 +164,7 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "error"
     home: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("doctriage")))
+    database_url: SecretStr | None = None
     route: RoutePolicy = RoutePolicy.AUTO
     intake: IntakeSettings = IntakeSettings()
     rasterise: RasteriseSettings = RasteriseSettings()
@@ -184,6 +188,29 @@ class Settings(BaseSettings):
             return value.expanduser()
         except RuntimeError as error:
             raise ValueError(f"{value}: that user has no home folder; write the path in full") from error
+
+    @field_validator("database_url")
+    @classmethod
+    def _database_is_named(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _names_a_database(value.get_secret_value()):
+            raise ValueError(
+                "write it as postgresql://user:password@host:port/name, with @ : / ? # % in a password spelled "
+                "%40 %3A %2F %3F %23 %25; or leave it out, and the database is a file in DOCTRIAGE_HOME"
+            )
+        return value
+
+
+def _names_a_database(url: str) -> bool:
+    """So strictly that no part of a password can be taken for a host, and be shown in a message."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = (
+        url.isprintable() and parts.netloc.count("@") <= 1 and "@" not in parts.path and not parts.fragment
+    )
+    return parts.scheme in DATABASE_SCHEMES and is_plain and len(parts.path) > 1
 
 
 def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:

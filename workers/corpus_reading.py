@@ -84,7 +84,12 @@ def read_labelled_pages(
     request = IngestRequest(
         paths=tuple(dict.fromkeys(label.path for label in labels)), out_dir=out_dir, formats=("json",)
     )
-    apart = {"home": settings.home / STATE_FOLDER, "triage": TriageSettings(), "route": RoutePolicy.AUTO}
+    apart = {
+        "home": settings.home / STATE_FOLDER,
+        "database_url": None,
+        "triage": TriageSettings(),
+        "route": RoutePolicy.AUTO,
+    }
     report = local.ingest(
         request,
         settings=settings.model_copy(update=apart),

@@ -1,4 +1,4 @@
-"""The embedded executor: one machine, one database file, a pool of processes."""
+"""The embedded executor: one machine and a pool of processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ingest(
     ``policy`` is that of the settings unless one is given.
     Raises ``OutputNotWritable`` and ``SettingsError`` (a policy or plan file that is none, an address of the VLM
     that is none, a path that is the state folder) before anything is read, ``EngineUnavailable`` for a missing
-    engine or language, ``StoreUnavailable`` when the state folder cannot be used.
+    engine or language, ``StoreUnavailable`` when the state folder or the database cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
     started_s = time.monotonic()
@@ -67,7 +67,7 @@ def ingest(
     _refuse_state_folder(request.paths, home)
     prepare_folder(request.out_dir, RUN_FILES)
     sources = tuple(find_sources(request.paths, left_out=(request.out_dir, home)))
-    with contextlib.closing(open_store(home)) as store:
+    with contextlib.closing(open_store(home, settings.database_url)) as store:
         BlobStore(home).remove_abandoned()
         store.pages.reclaim_leases(is_alive)
         store.transcriptions.close_abandoned()
@@ -94,7 +94,7 @@ def find_page(reference: str, page_number: int, *, settings: Settings) -> Stored
     """The newest finished reading of a page. ``reference`` is a source name, a path to a file with the same
     bytes, or at least eight digits of the document id. Raises ``PageNotFound``."""
     home = settings.home.absolute()
-    with contextlib.closing(open_store(home)) as store:
+    with contextlib.closing(open_store(home, settings.database_url)) as store:
         document_id = _document_id(store, reference)
         document = store.pages.document(document_id)
         page = store.submissions.newest_page(document_id, page_number)

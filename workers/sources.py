@@ -27,6 +27,9 @@ OVERLAY_MARK = b"Software\0" + OVERLAY_SOFTWARE.encode()
 
 OVERLAY_MARK_WITHIN_BYTES = 256
 MAX_NAME_BYTES = 255
+MAX_SOURCE_BYTES = 2_600
+"""Longer names are cut: PostgreSQL has no room in an index for more than 2,700 bytes."""
+
 LONGEST_OUTPUT_SUFFIX_BYTES = 5
 
 
@@ -173,7 +176,7 @@ class _Naming:
 
     def source(self, found: _Found) -> Source:
         wanted = os.fsencode(found.relative).decode("utf-8", "backslashreplace")
-        name = self._free_name(wanted)
+        name = self._free_name(_fitted(wanted, MAX_SOURCE_BYTES))
         stem = _stem(name)
         self.names.add(name)
         self.files.update(_output_names(stem))

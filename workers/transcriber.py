@@ -29,7 +29,7 @@ from pipeline.letters import find_letters
 from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
-from pipeline.store import EscalatedPage, Store, connect_store
+from pipeline.store import Call, CallOutcome, EscalatedPage, Store, connect_store
 from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_pdf_engine, build_vlm_engine
 from workers.circuit_breaker import CircuitBreaker
@@ -46,16 +46,18 @@ from workers.messages import (
 from workers.owner import current_owner
 from workers.retry import VlmRetryLimits
 from workers.scratch import use_scratch
-from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed, attempt_of
+from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed
 from workers.vllm_metrics import VllmMetricsReader
 from workers.vlm_admission import VlmAdmission, watch
 from workers.worker_process import end_with_parent
 
-PAGES_AHEAD: Final = 2
-"""Pages drawn and fitted beyond those that are being answered, so that the next one is ready."""
+PAGES_AHEAD: Final = 8
+"""Pages drawn and fitted beyond those that are being answered, so that the next ones are ready when several answers
+come at once. Each takes about half a megabyte."""
 
 DRAWING_THREADS: Final = max(1, min(8, len(os.sched_getaffinity(0))))
-"""Poppler draws in processes of its own, Pillow and OpenCV let other threads run, and pdfium has its lock."""
+"""Poppler draws in processes of its own, Pillow and OpenCV let other threads run, and pdfium has its lock. A page
+takes 0.4 s of a core, and while it is drawn up to 200 MB."""
 
 LEAST_ANSWER_TOKENS: Final = 1_536
 ANSWER_TOKENS_PER_CHARACTER: Final = 0.75
@@ -75,7 +77,7 @@ def talk_to_vlm(connection: Connection, setup: TranscriberSetup) -> None:
     threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
     owner = current_owner()
     use_scratch(setup.settings.home, owner)
-    with contextlib.closing(connect_store(setup.settings.home)) as store:
+    with contextlib.closing(connect_store(setup.settings.home, setup.settings.database_url)) as store:
         connection.send(Hello(owner=owner))
         try:
             asyncio.run(Transcriber(connection, setup, store, owner).run())
@@ -198,7 +200,7 @@ class Transcriber:
     ) -> PageTranscribed | PageNotOurs:
         attempts = self._store.transcriptions.attempts(task.reading_id, task.page_number)
         if end.last is not None:
-            attempts = (*attempts, attempt_of(*end.last))
+            attempts = (*attempts, _attempt_of(*end.last))
         result = _result(page, end, attempts, elapsed_s)
         degraded = end.degradation
         is_ours = self._store.transcriptions.finish_page(
@@ -221,6 +223,25 @@ class Transcriber:
             route=Route(result["route"]),
             elapsed_s=result["elapsed_s"],
         )
+
+
+def _attempt_of(call: Call, outcome: CallOutcome) -> Attempt:
+    """The call as it stands in the outputs once it is closed."""
+    return Attempt(
+        attempt=call.attempt,
+        request_id=call.request_id,
+        model_id=call.model_id,
+        tier=call.tier,
+        width_px=call.width_px,
+        height_px=call.height_px,
+        predicted_visual_tokens=call.predicted_visual_tokens,
+        usage=outcome.usage,
+        verdict=outcome.verdict,
+        evidence=outcome.evidence,
+        temperature=call.temperature,
+        elapsed_s=outcome.elapsed_s,
+        message=outcome.message,
+    )
 
 
 def _result(page: Json, end: Transcribed, attempts: Sequence[Attempt], elapsed_s: float) -> Json:

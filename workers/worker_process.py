@@ -113,7 +113,7 @@ def end_with_parent() -> None:
 class WorkerProcess:
     def __init__(self, connection: Connection, setup: WorkerSetup) -> None:
         self.owner = current_owner()
-        self.store: Store = connect_store(setup.settings.home)
+        self.store: Store = connect_store(setup.settings.home, setup.settings.database_url)
         self._connection = connection
         self._setup = setup
         self._settings = setup.settings

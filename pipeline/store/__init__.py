@@ -1,9 +1,11 @@
-"""The state folder's database: the truth that executors work from. SQLAlchemy is imported here alone."""
+"""The database: the truth that executors work from. SQLAlchemy is imported here alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import SecretStr
 
 from pipeline.store.database import Database, open_database
 from pipeline.store.pages import FinishedPage, OpenedReading, PageRecord, PageStore
@@ -38,14 +40,15 @@ class Store:
         self.database.close()
 
 
-def open_store(home: Path) -> Store:
-    """Make or upgrade the state folder's database and open it. Raises ``StoreUnavailable``."""
-    return _store(open_database(home))
+def open_store(home: Path, database_url: SecretStr | None = None) -> Store:
+    """Make or upgrade the database and open it: the state folder's own, or a PostgreSQL server's. Raises
+    ``StoreUnavailable``."""
+    return _store(open_database(home, database_url))
 
 
-def connect_store(home: Path) -> Store:
+def connect_store(home: Path, database_url: SecretStr | None = None) -> Store:
     """Open a database that ``open_store`` has brought up to date, as worker processes do."""
-    return _store(Database(home))
+    return _store(Database(home, database_url))
 
 
 def _store(database: Database) -> Store:

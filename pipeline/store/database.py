@@ -1,41 +1,77 @@
-"""The database file of one state folder: opening, transactions, and errors in words a user can act on."""
+"""The database behind the store, SQLite's or PostgreSQL's: transactions, and errors in words a user can act on."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
-from sqlalchemy import URL, Connection, CursorResult, Engine, Update, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, StatementError
+from pydantic import SecretStr
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    Result,
+    Update,
+    and_,
+    inspect,
+    select,
+    tuple_,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DataError, DBAPIError, StatementError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
 
-from models.errors import StoreUnavailable
+from models.errors import StoreUnavailable, StoreUnreachable
+from models.tables import Base
+from pipeline.store.postgresql import PostgresqlServer
+from pipeline.store.sqlite import DATABASE_NAME, SqliteServer
 
-DATABASE_NAME = "doctriage.sqlite3"
-BUSY_TIMEOUT_S = 60
-"""How long a write waits for another process's write. Each takes milliseconds: a minute means a stuck one."""
+__all__ = [
+    "DATABASE_NAME",
+    "Database",
+    "in_key_order",
+    "insert_missing",
+    "open_database",
+    "rows_changed",
+    "streamed",
+]
 
 PRIVATE_FOLDER_MODE = 0o700
-PRIVATE_FILE_MODE = 0o600
+
+
+class Server(Protocol):
+    """What SQLite and PostgreSQL do each in their way. ``place`` names the database in messages, ``another`` says how
+    to use a different one; ``reading`` and ``writing`` are execution options of a transaction."""
+
+    engine: Engine
+    place: str
+    another: str
+    reading: Mapping[str, object]
+    writing: Mapping[str, object]
+
+    def upgrading(self) -> AbstractContextManager[Connection]: ...
+
+    def refusal(self, cause: BaseException) -> StoreUnavailable: ...
 
 
 class Database:
-    """Safe to use from many processes, each with its own instance. Raises ``StoreUnavailable``."""
+    """Safe to use from many processes, each with its own instance. Raises ``StoreUnavailable``, and ``ValueError`` for
+    a value that the database does not take."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self._engine = _sqlite_engine(home / DATABASE_NAME)
-        self._readers = sessionmaker(self._engine)
-        self._writers = sessionmaker(self._engine.execution_options(sqlite_begin="BEGIN IMMEDIATE"))
+    def __init__(self, home: Path, database_url: SecretStr | None = None) -> None:
+        self.server: Server = SqliteServer(home) if database_url is None else PostgresqlServer(database_url)
+        engine = self.server.engine
+        self._readers = sessionmaker(engine.execution_options(**self.server.reading))
+        self._writers = sessionmaker(engine.execution_options(**self.server.writing))
 
     def close(self) -> None:
-        self._engine.dispose()
+        self.server.engine.dispose()
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -45,99 +81,80 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """One transaction that holds the write lock from its start, so it never fails half-way for a lock."""
+        """One transaction. On SQLite it is the only write there is; on PostgreSQL others go on beside it:
+        ``pipeline.store.postgresql`` says what holds then."""
         with self._translated(), self._writers.begin() as session:
             yield session
 
     def migrate(self, upgrade: Callable[[Connection], None]) -> None:
-        writer = self._engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
-        with self._translated(), writer.begin() as connection:
+        """One upgrade at a time, whole or not at all."""
+        with self._translated(), self.server.upgrading() as connection:
             upgrade(connection)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except DataError as error:
+            raise ValueError(f"{self.server.place}: no such value can be kept ({error.orig})") from error
         except (DBAPIError, sqlite3.Error) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            raise StoreUnavailable(f"{self.home}: {_advice(str(cause))}") from error
+            raise self.server.refusal(cause or error) from error
+        except NoConnectionFree as error:
+            raise StoreUnreachable(f"{self.server.place}: too many reads at once in one process") from error
         except StatementError as error:
             raise (error.orig or error) from error  # the value, not the database, is at fault
 
 
-def open_database(home: Path) -> Database:
+def open_database(home: Path, database_url: SecretStr | None = None) -> Database:
     """Make the state folder (private) where needed and bring its database up to date."""
     from alembic.util import CommandError  # not needed by workers, and slow to import
 
     from models.migrations import upgrade
 
-    try:
-        home.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-        with _one_at_a_time(home / "upgrade.lock"):
-            os.close(os.open(home / DATABASE_NAME, os.O_CREAT | os.O_RDWR, PRIVATE_FILE_MODE))
-            database = Database(home)
+    with ExitStack() as undone:
+        try:
+            home.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+            database = Database(home, database_url)
+            undone.callback(database.close)
             database.migrate(upgrade)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"{home}: cannot keep state here ({error.strerror}); make it writable or set DOCTRIAGE_HOME"
-        ) from error
-    except CommandError as error:
-        raise StoreUnavailable(
-            f"{home}: the database belongs to a newer doctriage; upgrade, or set DOCTRIAGE_HOME anew"
-        ) from error
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{home}: cannot keep state here ({error.strerror}); make it writable or set DOCTRIAGE_HOME"
+            ) from error
+        except CommandError as error:
+            server = database.server
+            raise StoreUnavailable(
+                f"{server.place}: the database belongs to a newer doctriage; upgrade, or {server.another}"
+            ) from error
+        undone.pop_all()
     return database
 
 
+def insert_missing(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert those of the rows whose key is not there yet."""
+    if session.get_bind().dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # slow to import, and not for SQLite
+
+        session.execute(postgresql.insert(table).on_conflict_do_nothing(), rows)
+    else:
+        session.execute(sqlite.insert(table).on_conflict_do_nothing(), rows)
+
+
+def streamed(session: Session, query: Executable, *, at_a_time: int) -> Result[*tuple[Any, ...]]:
+    """The rows of a query that has more than fit in memory. Used in a ``with``, which closes PostgreSQL's cursor."""
+    return session.execute(query, execution_options={"yield_per": at_a_time})
+
+
 def rows_changed(session: Session, statement: Update) -> int:
-    result = session.execute(statement)
+    result = session.execute(statement, execution_options={"synchronize_session": False})
     assert isinstance(result, CursorResult)
     return result.rowcount
 
 
-@contextmanager
-def _one_at_a_time(lock_path: Path) -> Iterator[None]:
-    descriptor = os.open(lock_path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE_MODE)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _sqlite_engine(path: Path) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        json_serializer=_strict_json,
-        connect_args={"timeout": BUSY_TIMEOUT_S},
-    )
-    event.listen(engine, "connect", _set_up_connection)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _set_up_connection(connection: DBAPIConnection, _record: object) -> None:
-    connection.isolation_level = None  # transactions begin where _begin says, not where the driver guesses
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))
-
-
-def _strict_json(value: object) -> str:
-    """JSON proper: NaN and infinity, which JSON does not have, raise ValueError."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-
-
-def _advice(driver_message: str) -> str:
-    if "full" in driver_message:
-        return "the disk is full; free some space and run again, finished pages are kept"
-    if "locked" in driver_message:
-        return "another program holds the database; end it and run again"
-    if "readonly" in driver_message or "unable to open" in driver_message:
-        return "the database cannot be written; make the folder writable or set DOCTRIAGE_HOME"
-    return f"the database failed ({driver_message}); restore it, or set DOCTRIAGE_HOME to a new folder"
+def in_key_order(table: type[Base], condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition, for an UPDATE of many rows. PostgreSQL locks them in the order of their keys, so that two such
+    UPDATEs never wait for each other; SQLite has one lock for all and passes over FOR UPDATE."""
+    keys = inspect(table).primary_key
+    rows = select(*keys).where(condition).order_by(*keys).with_for_update(key_share=True).correlate(None)
+    return and_(condition, tuple_(*keys).in_(rows))

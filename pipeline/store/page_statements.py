@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import ColumnElement, Update, case, exists, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import ColumnElement, Update, and_, case, exists, select, update
 from sqlalchemy.orm import Session
 
 from models.document import Document
 from models.tables import PageRow, PageState, ReadingRow, ReadingState
 from models.transcription import DEGRADED_FOR_NOW
+from pipeline.store.database import in_key_order, insert_missing, rows_changed
 
 UNSETTLED = (PageState.PENDING, PageState.RUNNING, PageState.AWAITING_VLM, PageState.TRANSCRIBING)
 HELD = (PageState.RUNNING, PageState.TRANSCRIBING)
@@ -18,7 +18,8 @@ HELD = (PageState.RUNNING, PageState.TRANSCRIBING)
 
 
 def make_reading(session: Session, document: Document, fingerprint: str) -> int:
-    """The reading's id; its row and the rows of its pages are made where missing."""
+    """The reading's id; its row and the rows of its pages are made where missing. The reading's row stays locked:
+    until the transaction ends nobody completes it."""
     document_id = document.document_id
     reading = {
         "document_id": document_id,
@@ -26,17 +27,17 @@ def make_reading(session: Session, document: Document, fingerprint: str) -> int:
         "state": ReadingState.OPEN,
         "created_at_s": time.time(),
     }
-    session.execute(insert(ReadingRow).values(reading).on_conflict_do_nothing())
+    insert_missing(session, ReadingRow, [reading])
     reading_id = session.scalars(
-        select(ReadingRow.reading_id).where(
-            ReadingRow.document_id == document_id, ReadingRow.fingerprint == fingerprint
-        )
+        select(ReadingRow.reading_id)
+        .where(ReadingRow.document_id == document_id, ReadingRow.fingerprint == fingerprint)
+        .with_for_update(key_share=True)
     ).one()
     pages = [
         {"reading_id": reading_id, "page_number": number, "state": PageState.PENDING, "attempts": 0}
         for number in range(1, document.page_count + 1)
     ]
-    session.execute(insert(PageRow).on_conflict_do_nothing(), pages)
+    insert_missing(session, PageRow, pages)
     return reading_id
 
 
@@ -78,27 +79,31 @@ def transcribe_again(reading_id: int) -> Update:
 
 
 def finished_as_before(reading_id: int) -> Update:
+    unread_again = and_(
+        PageRow.reading_id == reading_id,
+        PageRow.state == PageState.PENDING,
+        PageRow.result.is_not(None),
+    )
     return (
         update(PageRow)
-        .where(
-            PageRow.reading_id == reading_id,
-            PageRow.state == PageState.PENDING,
-            PageRow.result.is_not(None),
-        )
+        .where(in_key_order(PageRow, unread_again))
         .values(state=PageState.DONE, error_code=None, error_message=None)
     )
 
 
-def completion(reading_id: int) -> Update:
-    return (
-        update(ReadingRow)
-        .where(
-            ReadingRow.reading_id == reading_id,
-            ReadingRow.state == ReadingState.OPEN,
-            ~has_unsettled(reading_id),
-        )
-        .values(state=ReadingState.COMPLETE, completed_at_s=time.time())
+def complete(session: Session, reading_id: int) -> bool:
+    """True when this made the reading complete. Its row is locked first: PostgreSQL looks at the pages as they were
+    when a statement began, and by the time it gets the lock they may be pending anew."""
+    ends = and_(
+        ReadingRow.reading_id == reading_id, ReadingRow.state == ReadingState.OPEN, ~has_unsettled(reading_id)
     )
+    locked = session.scalar(select(ReadingRow.reading_id).where(ends).with_for_update(key_share=True))
+    if locked is None:
+        return False
+    completion = (
+        update(ReadingRow).where(ends).values(state=ReadingState.COMPLETE, completed_at_s=time.time())
+    )
+    return rows_changed(session, completion) == 1
 
 
 def settlement(
@@ -124,6 +129,6 @@ def release(condition: ColumnElement[bool]) -> Update:
     )
     return (
         update(PageRow)
-        .where(PageRow.state.in_(HELD), condition)
+        .where(in_key_order(PageRow, and_(PageRow.state.in_(HELD), condition)))
         .values(state=taken_from, lease_owner=None, lease_expires_at_s=None)
     )

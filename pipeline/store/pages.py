@@ -13,17 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import exists, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.document import Document, MediaType
 from models.page import Route
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, ReadingState
-from pipeline.store.database import Database, rows_changed
+from pipeline.store.database import Database, in_key_order, insert_missing, rows_changed, streamed
 from pipeline.store.page_statements import (
     HELD,
-    completion,
+    complete,
     finished_as_before,
     forget_unseen,
     has_unsettled,
@@ -86,7 +85,7 @@ class PageStore:
                 "attachments": list(document.attachments),
                 "created_at_s": time.time(),
             }
-            session.execute(insert(DocumentRow).values(row).on_conflict_do_nothing())
+            insert_missing(session, DocumentRow, [row])
 
     def document(self, document_id: str) -> Document | None:
         with self._database.read() as session:
@@ -111,13 +110,13 @@ class PageStore:
                 .where(ReadingRow.reading_id == reading_id, has_unsettled(reading_id))
                 .values(state=ReadingState.OPEN, completed_at_s=None)
             )
-            session.execute(completion(reading_id))
+            complete(session, reading_id)
             return _opened(session, reading_id)
 
     def complete_reading(self, reading_id: int) -> bool:
         """True for exactly one caller after the last page settled: the one who assembles."""
         with self._database.write() as session:
-            return rows_changed(session, completion(reading_id)) == 1
+            return complete(session, reading_id)
 
     def is_complete(self, reading_id: int) -> bool:
         with self._database.read() as session:
@@ -128,13 +127,14 @@ class PageStore:
         self, reading_id: int, page_numbers: Sequence[int], *, owner: str, lease_s: float
     ) -> tuple[int, ...]:
         """Those of the pages that were pending and are the owner's now, in order."""
+        wanted = and_(
+            PageRow.reading_id == reading_id,
+            PageRow.page_number.in_(page_numbers),
+            PageRow.state == PageState.PENDING,
+        )
         claim = (
             update(PageRow)
-            .where(
-                PageRow.reading_id == reading_id,
-                PageRow.page_number.in_(page_numbers),
-                PageRow.state == PageState.PENDING,
-            )
+            .where(in_key_order(PageRow, wanted))
             .values(state=PageState.RUNNING, lease_owner=owner, lease_expires_at_s=time.time() + lease_s)
             .returning(PageRow.page_number)
         )
@@ -217,9 +217,9 @@ class PageStore:
         with self._database.read() as session:
             owners = session.scalars(select(PageRow.lease_owner).where(running).distinct()).all()
         dead = [owner for owner in owners if owner is not None and not is_alive(owner)]
+        lost = or_(PageRow.lease_expires_at_s < time.time(), PageRow.lease_owner.in_(dead))
         with self._database.write() as session:
-            expired = rows_changed(session, release(PageRow.lease_expires_at_s < time.time()))
-            return expired + rows_changed(session, release(PageRow.lease_owner.in_(dead)))
+            return rows_changed(session, release(lost))
 
     def finished_pages(self, reading_id: int) -> tuple[FinishedPage, ...]:
         with self._database.read() as session:
@@ -261,8 +261,8 @@ class PageStore:
             content.label("content"),
         )
         pages = columns.where(PageRow.reading_id == reading_id).order_by(PageRow.page_number)
-        with self._database.read() as session:
-            for row in session.execute(pages.execution_options(yield_per=at_a_time)):
+        with self._database.read() as session, streamed(session, pages, at_a_time=at_a_time) as rows:
+            for row in rows:
                 yield PageRecord(**row._mapping)
 
     def _settle(self, reading_id: int, page_number: int, owner: str, **values: object) -> bool:

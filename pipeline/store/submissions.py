@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import func, select, update
 
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, SourceRow, SubmissionRow
-from pipeline.store.database import Database
+from pipeline.store.database import Database, streamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class SubmissionStore:
 
     def sources(self, submission_id: int) -> Iterator[SourceRecord]:
         """The submission's sources in the order of their names."""
-        rows = (
+        named = (
             select(
                 SourceRow.name,
                 SourceRow.reading_id,
@@ -96,8 +96,8 @@ class SubmissionStore:
             .where(SourceRow.submission_id == submission_id)
             .order_by(SourceRow.name)
         )
-        with self._database.read() as session:
-            for row in session.execute(rows.execution_options(yield_per=100)):
+        with self._database.read() as session, streamed(session, named, at_a_time=100) as rows:
+            for row in rows:
                 yield SourceRecord(**row._mapping)
 
     def documents_named(self, name: str) -> tuple[str, ...]:

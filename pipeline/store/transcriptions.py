@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import exists, func, select, update
+from sqlalchemy import and_, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from models.page import Route
 from models.tables import PageRow, PageState, VlmAttemptRow
 from models.transcription import Attempt, Evidence, TokenUsage, Verdict
-from pipeline.store.database import Database, rows_changed
+from pipeline.store.database import Database, in_key_order, rows_changed
 from pipeline.store.page_statements import settlement
 
 
@@ -147,7 +147,7 @@ class TranscriptionStore:
         )
         abandoned = (
             update(VlmAttemptRow)
-            .where(VlmAttemptRow.verdict.is_(None), ~is_held)
+            .where(in_key_order(VlmAttemptRow, and_(VlmAttemptRow.verdict.is_(None), ~is_held)))
             .values(
                 verdict=Verdict.ABANDONED.value,
                 evidence=[],
@@ -155,7 +155,6 @@ class TranscriptionStore:
                 completion_tokens=0,
                 usage_is_estimated=True,
             )
-            .execution_options(synchronize_session=False)
         )
         with self._database.write() as session:
             return rows_changed(session, abandoned)

@@ -52,6 +52,7 @@ def test_a_setting_that_alters_results_changes_it(settings: dict[str, Any]) -> N
     "settings",
     [
         {"home": Path("elsewhere")},
+        {"database_url": "postgresql://user:secret@host/name"},
         {"log_level": "debug"},
         {"executor": {"jobs": 7, "page_timeout_s": 1, "max_attempts": 9}},
         {"intake": {"max_bytes": 5}},
@@ -86,6 +87,7 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
     everything = set(leaves(Settings().model_dump(mode="json")))
     assert {name.partition(".")[0] for name in everything - counted} == {
         "home",
+        "database_url",
         "log_level",
         "intake",
         "executor",

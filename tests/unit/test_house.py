@@ -85,6 +85,20 @@ def test_importing_the_command_line_loads_no_engine() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_store_of_sqlite_s_loads_no_driver_of_postgresql_s(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from pipeline.store import connect_store, open_store
+open_store(Path({str(tmp_path)!r})).close()
+print("psycopg" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "False"
+
+
 def test_every_file_that_is_no_module_is_in_the_wheel() -> None:
     configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     patterns = configured["tool"]["setuptools"]["package-data"]

@@ -77,12 +77,6 @@ def test_a_page_of_which_too_little_was_read_has_no_height(words: list[Word]) ->
     assert text_height_px([line(*words)] if words else []) is None
 
 
-def test_on_a_page_that_lies_on_its_side_width_is_height() -> None:
-    upright = word("consideration", 22)
-    lying = Word(text=upright.text, box=Box(0, 0, 22, 200), confidence=0.9)
-    assert text_height_px([line(lying, lying)], is_sideways=True) == 22
-
-
 @pytest.mark.parametrize("family", BUDGETS)
 def test_large_print_takes_a_smaller_tier_than_small_print(family: str) -> None:
     names = [

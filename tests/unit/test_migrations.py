@@ -1,4 +1,4 @@
-"""The migrations, up and down, and that they make what ``models.tables`` declares."""
+"""The migrations, up and down on both databases, and that they make what ``models.tables`` declares."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, inspect, text
+from pydantic import SecretStr
+from sqlalchemy import Connection, inspect, text
 
 from models.errors import StoreUnavailable
 from models.migrations import downgrade, upgrade
 from models.tables import Base
 from pipeline.store import open_store
-from pipeline.store.database import DATABASE_NAME
+from pipeline.store.database import DATABASE_NAME, Database
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> SecretStr | None:
+    """Of a database without tables."""
+    url: SecretStr | None = None
+    if request.param == "postgresql":
+        url = request.getfixturevalue("empty_postgres_url")
+    return url
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    engine = create_engine(f"sqlite:///{tmp_path / 'database'}")
-    with engine.connect() as opened:
+def connection(tmp_path: Path, database_url: SecretStr | None) -> Iterator[Connection]:
+    database = Database(tmp_path, database_url)
+    with database.server.engine.connect() as opened:
         yield opened
-    engine.dispose()
+    database.close()
 
 
 def test_up_makes_the_declared_tables(connection: Connection) -> None:
@@ -40,14 +50,31 @@ def test_down_leaves_nothing_and_up_works_again(connection: Connection) -> None:
     assert set(Base.metadata.tables) <= set(inspect(connection).get_table_names())
 
 
-def test_a_database_of_a_newer_version_is_refused_in_words(tmp_path: Path) -> None:
-    open_store(tmp_path).close()
-    engine = create_engine(f"sqlite:///{tmp_path / DATABASE_NAME}")
-    with engine.begin() as opened:
-        opened.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    engine.dispose()
-    with pytest.raises(StoreUnavailable, match="newer doctriage"):
-        open_store(tmp_path)
+def test_a_step_that_fails_leaves_no_half_of_it(tmp_path: Path, database_url: SecretStr | None) -> None:
+    def fail_half_way(connection: Connection) -> None:
+        upgrade(connection)
+        raise RuntimeError("the machine stops here")
+
+    database = Database(tmp_path, database_url)
+    with pytest.raises(RuntimeError, match="stops here"):
+        database.migrate(fail_half_way)
+    with database.server.engine.connect() as opened:
+        assert inspect(opened).get_table_names() == []
+    database.migrate(upgrade)
+    database.close()
+
+
+def test_a_database_of_a_newer_version_is_refused_in_words(
+    tmp_path: Path, database_url: SecretStr | None
+) -> None:
+    store = open_store(tmp_path, database_url)
+    with store.database.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    store.close()
+    with pytest.raises(StoreUnavailable, match="newer doctriage; upgrade, or") as refused:
+        open_store(tmp_path, database_url)
+    meant = "DOCTRIAGE_HOME" if database_url is None else "DOCTRIAGE_DATABASE_URL"
+    assert str(refused.value).endswith(meant + (" to a new folder" if database_url is None else ""))
 
 
 def test_something_else_in_the_database_place_is_refused_in_words(tmp_path: Path) -> None:

@@ -53,6 +53,10 @@ def test_a_near_miss_names_the_variable_meant(name: str, meant: str, monkeypatch
         ("DOCTRIAGE_READ", "{", "read.*JSON"),
         ("DOCTRIAGE_HOME", "", "home: .*empty"),
         ("DOCTRIAGE_HOME", "~no-such-user/x", "home: .*no-such-user/x.*in full"),
+        ("DOCTRIAGE_DATABASE_URL", "", "database_url: .*postgresql://user:password@host:port/name"),
+        ("DOCTRIAGE_DATABASE_URL", "sqlite:///state", "database_url: .*leave it out"),
+        ("DOCTRIAGE_DATABASE_URL", "postgresql://user@host", "database_url: .*/name"),
+        ("DOCTRIAGE_DATABASE_URL", "postgresql://user@host:many/name", "database_url"),
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", str(2**63), "executor.memory_limit_bytes"),
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "1" + "0" * 5_000, "executor.memory_limit_bytes"),
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "-1", "executor.memory_limit_bytes"),
@@ -65,6 +69,33 @@ def test_a_value_out_of_range_is_refused_by_name(
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match=message):
         load_settings()
+
+
+@pytest.mark.parametrize("password", ["p@ss", "p#ss", "p/ss", "p?ss@", "p:s@s"])
+def test_a_password_that_is_spelled_wrongly_is_refused_and_not_shown(
+    password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCTRIAGE_DATABASE_URL", f"postgresql://user:{password}@host/name")
+    with pytest.raises(SettingsError, match="%40") as refused:
+        load_settings()
+    assert password not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:p%40ss@host:5432/name",
+        "postgres://user@host/name",
+        "postgresql:///name?host=/run/postgresql",
+        "postgresql://[::1]:5433/name?sslmode=require",
+    ],
+)
+def test_a_database_is_named_by_a_url_that_stays_secret(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCTRIAGE_DATABASE_URL", url)
+    settings = load_settings()
+    assert settings.database_url is not None
+    assert settings.database_url.get_secret_value() == url
+    assert url not in f"{settings!r} {settings.model_dump(mode='json')}"
 
 
 def test_no_listed_variable_is_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

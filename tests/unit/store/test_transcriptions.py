@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from models.document import Document, MediaType
 from models.page import Route
 from models.tables import PageState
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
-from pipeline.store import Call, CallOutcome, Store, open_store
+from pipeline.store import Call, CallOutcome, Store
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=2)
 FINGERPRINT = "f" * 64
@@ -19,16 +16,9 @@ BILLED = TokenUsage(prompt_tokens=2_330, completion_tokens=410, cached_tokens=90
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path)
-    opened.pages.save_document(DOCUMENT)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def reading_id(store: Store) -> int:
     """A reading whose page 1 waits for the VLM and whose page 2 is done."""
+    store.pages.save_document(DOCUMENT)
     opened = store.pages.open_reading(DOCUMENT, FINGERPRINT, force=False)
     read(store, opened.reading_id, 1, awaits_vlm=True)
     read(store, opened.reading_id, 2)

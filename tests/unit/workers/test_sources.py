@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from workers.sources import OVERLAY_SOFTWARE, Source, find_sources
+from workers.sources import MAX_SOURCE_BYTES, OVERLAY_SOFTWARE, Source, find_sources
 
 
 def put(path: Path) -> Path:
@@ -104,6 +104,15 @@ def test_names_of_every_length_leave_room_for_the_suffix(tmp_path: Path, letter:
     assert len({source.output_stem for source in sources}) == 2
     for source in sources:
         put(tmp_path / "out" / f"{source.output_stem}.json")
+
+
+def test_a_path_too_long_for_an_index_of_the_database_is_cut_and_told_apart(tmp_path: Path) -> None:
+    folder = "/".join(["f" * 200] * 14)
+    for name in ("first.pdf", "second.pdf"):
+        put(tmp_path / "in" / folder / name)
+    sources = found(tmp_path / "in")
+    assert all(len(source.name.encode()) <= MAX_SOURCE_BYTES < len(source.wanted) for source in sources)
+    assert len({source.name for source in sources}) == 2
 
 
 def test_the_output_and_state_folders_below_a_walked_folder_are_left_out(tmp_path: Path) -> None:
