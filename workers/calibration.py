@@ -7,7 +7,7 @@ Folds never share a source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold
 
 from models.errors import SettingsError
-from models.page import TriageProfile
 from pipeline.policy import NEUTRAL_LEVEL, HardRule, ProfileThresholds, WeighedSignal
 from pipeline.policy_signals import SignalForm
 from workers.corpus_reading import MeasuredPage
@@ -40,13 +39,13 @@ LEAST_GROUPS: Final = 2 * FOLDS
 LEAST_PAGES_OF_A_KIND: Final = 4 * FOLDS
 
 THRESHOLDS: Final = tuple(step / 100 for step in range(5, 96))
-LEAST_PRECISION: Final = {
-    TriageProfile.THRIFTY: 0.98,
-    TriageProfile.BALANCED: 0.95,
-    TriageProfile.THOROUGH: 0.90,
-}
-"""What share of the clearly labelled pages that a profile sends must have needed it. A page that is missed is a wrong
-record, a needless one some thousand tokens: so within that, as many as possible are sent."""
+LEAST_THOROUGH_PRECISION: Final = 0.90
+"""What share of the clearly labelled pages that ``thorough`` sends must have needed it: within that, as many as
+possible are sent."""
+NEAR_BEST: Final = 0.005
+"""``balanced`` has the best F1 on clearly labelled pages, ``thrifty`` the best F0.5, in which precision counts
+double. As a threshold at the edge of what does well fails on the next page, it is the middle of those that do so
+well but for half a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +81,17 @@ class LabelledSignals:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOdds:
     """``coefficients`` are 0 for signals that would have counted against their side; the last is that of the page's
-    highest level."""
+    highest level among the others."""
 
     coefficients: Numbers
     intercept: float
 
     def of(self, levels: Numbers) -> Numbers:
-        result: Numbers = _with_strongest(levels) @ self.coefficients + self.intercept
+        kept = self.coefficients[:-1] > 0
+        columns = _with_strongest(levels[:, kept])
+        result: Numbers = (
+            columns @ np.append(self.coefficients[:-1][kept], self.coefficients[-1]) + self.intercept
+        )
         return result
 
     def probability(self, levels: Numbers) -> Numbers:
@@ -181,24 +184,34 @@ def _pairs(values: Numbers | Flags, needs: Flags, index: Indices) -> list[tuple[
 
 
 def choose_thresholds(data: LabelledSignals, repeated: Sequence[Numbers]) -> ProfileThresholds:
-    """For each profile the lowest threshold that keeps its ``LEAST_PRECISION``, on cross-validated probabilities."""
-    precision = {
-        threshold: figures(data, repeated, threshold).clear.precision or 0.0 for threshold in THRESHOLDS
-    }
-
-    def lowest(profile: TriageProfile) -> float:
-        kept = (threshold for threshold in THRESHOLDS if precision[threshold] >= LEAST_PRECISION[profile])
-        return next(kept, THRESHOLDS[-1])
-
+    """On cross-validated probabilities of clearly labelled pages."""
+    clear = {threshold: figures(data, repeated, threshold).clear for threshold in THRESHOLDS}
+    precise = (
+        threshold
+        for threshold in THRESHOLDS
+        if (clear[threshold].precision or 0.0) >= LEAST_THOROUGH_PRECISION
+    )
+    thorough = next(precise, THRESHOLDS[-1])
+    balanced = max(thorough, _middle_of_best(clear, beta=1.0))
     return ProfileThresholds(
-        thorough=lowest(TriageProfile.THOROUGH),
-        balanced=lowest(TriageProfile.BALANCED),
-        thrifty=lowest(TriageProfile.THRIFTY),
+        thorough=thorough, balanced=balanced, thrifty=max(balanced, _middle_of_best(clear, beta=0.5))
     )
 
 
+def _middle_of_best(clear: Mapping[float, Outcomes], *, beta: float) -> float:
+    score = {threshold: found.f_beta(beta) or 0.0 for threshold, found in clear.items()}
+    best = max(score, key=lambda threshold: score[threshold])
+    first = last = THRESHOLDS.index(best)
+    least = score[best] - NEAR_BEST
+    while first > 0 and score[THRESHOLDS[first - 1]] >= least:
+        first -= 1
+    while last < len(THRESHOLDS) - 1 and score[THRESHOLDS[last + 1]] >= least:
+        last += 1
+    return THRESHOLDS[(first + last) // 2]
+
+
 def weighed_signals(data: LabelledSignals, model: LogOdds) -> tuple[WeighedSignal, ...]:
-    """Also those without a weight of their own: they may be a page's strongest sign."""
+    """Those that count."""
     return tuple(
         WeighedSignal(
             **form.model_dump(),
@@ -206,6 +219,7 @@ def weighed_signals(data: LabelledSignals, model: LogOdds) -> tuple[WeighedSigna
             neutral=round(form.value_at(NEUTRAL_LEVEL), 4),
         )
         for form, weight in zip(data.forms, model.coefficients, strict=False)
+        if weight > 0
     )
 
 
@@ -242,24 +256,25 @@ def is_judged(page: MeasuredPage) -> bool:
 
 
 def _fit_signs(data: LabelledSignals) -> LogOdds:
-    """Fitted again without the signal that counts most against its side, until there is none."""
-    columns = _with_strongest(data.levels)
-    scales = np.append(np.full(data.levels.shape[1], SINGLE_SCALE), 1.0)
-    kept = np.ones(len(scales), bool)
+    """Fitted again without the signal that counts most against its side, until there is none. A signal that is left
+    out is no page's strongest sign either."""
+    kept = np.ones(data.levels.shape[1], bool)
     while True:
+        scales = np.append(np.full(int(kept.sum()), SINGLE_SCALE), 1.0)
         model = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
-        model.fit((columns * scales)[:, kept], data.needs, sample_weight=data.weights)
+        columns = _with_strongest(data.levels[:, kept]) * scales
+        model.fit(columns, data.needs, sample_weight=data.weights)
         found = model.coef_[0]
-        if (found >= 0).all() or kept.sum() == 1:
+        if (found[:-1] > 0).all() or kept.sum() == 1:
             break
-        kept[np.flatnonzero(kept)[found.argmin()]] = False
-    coefficients = np.zeros(len(kept))
-    coefficients[kept] = np.maximum(found, 0)
-    return LogOdds(coefficients=coefficients * scales, intercept=float(model.intercept_[0]))
+        kept[np.flatnonzero(kept)[found[:-1].argmin()]] = False
+    coefficients = np.zeros(len(kept) + 1)
+    coefficients[np.append(kept, True)] = np.maximum(found, 0) * scales
+    return LogOdds(coefficients=coefficients, intercept=float(model.intercept_[0]))
 
 
 def _with_strongest(levels: Numbers) -> Numbers:
-    return np.column_stack([levels, levels.max(axis=1)])
+    return np.column_stack([levels, levels.max(axis=1, initial=0.0)])
 
 
 def _folds(data: LabelledSignals, *, seed: int) -> Iterator[tuple[Indices, Indices]]:

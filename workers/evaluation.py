@@ -86,6 +86,13 @@ class Outcomes:
         wrong = self.false_positives + self.false_negatives
         return _ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
 
+    def f_beta(self, beta: float) -> float | None:
+        """The weighted harmonic mean in which recall counts ``beta`` times as much as precision (van Rijsbergen)."""
+        precision, recall = self.precision, self.recall
+        if precision is None or recall is None or precision + recall == 0:
+            return None
+        return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
