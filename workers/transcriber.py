@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
@@ -20,16 +19,13 @@ from typing import Final
 import structlog
 
 from models.errors import DoctriageError, EngineUnavailable, PageFailed, PageNotRendered, PlanImpossible
-from models.page import Route
-from models.transcription import Attempt
 from pipeline.blobs import BlobStore
 from pipeline.escalated_page import Json, draw_upright, page_evidence, tier_of
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
-from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
-from pipeline.store import Call, CallOutcome, EscalatedPage, Store, connect_store
+from pipeline.store import EscalatedPage, Store, connect_store
 from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_pdf_engine, build_vlm_engine
 from workers.circuit_breaker import CircuitBreaker
@@ -46,10 +42,11 @@ from workers.messages import (
 from workers.owner import current_owner
 from workers.retry import VlmRetryLimits
 from workers.scratch import use_scratch
-from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed
+from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription
 from workers.vllm_metrics import VllmMetricsReader
 from workers.vlm_admission import VlmAdmission, watch
-from workers.worker_process import end_with_parent
+from workers.vlm_settlement import settle_page
+from workers.worker_process import bound_memory, end_with_parent
 
 PAGES_AHEAD: Final = 8
 """Pages drawn and fitted beyond those that are being answered, so that the next ones are ready when several answers
@@ -73,6 +70,7 @@ def talk_to_vlm(connection: Connection, setup: TranscriberSetup) -> None:
     """The whole life of the process; it is killed when it is not needed any more, or its parent is gone."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    bound_memory(setup.settings.executor.memory_limit_bytes)
     set_up_logs(setup.settings.log_level)
     threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
     owner = current_owner()
@@ -153,7 +151,14 @@ class Transcriber:
             submission_id=self._setup.submission_id,
         )
         end = await transcription.run()
-        return self._settle(task, escalated.page, end, time.monotonic() - started_s)
+        return settle_page(
+            self._store,
+            task,
+            escalated.page,
+            end,
+            owner=self._owner,
+            elapsed_s=time.monotonic() - started_s,
+        )
 
     def _on_its_way(self, task: TranscribeTask, escalated: EscalatedPage) -> PageOnItsWay:
         page = escalated.page
@@ -194,63 +199,6 @@ class Transcriber:
         except Exception as error:
             log.warning("page_not_drawn", document_id=task.document.document_id, exc_info=True)
             raise PageNotRendered(f"page {task.page_number}: {type(error).__name__}: {error}") from error
-
-    def _settle(
-        self, task: TranscribeTask, page: Json, end: Transcribed, elapsed_s: float
-    ) -> PageTranscribed | PageNotOurs:
-        attempts = self._store.transcriptions.attempts(task.reading_id, task.page_number)
-        if end.last is not None:
-            attempts = (*attempts, _attempt_of(*end.last))
-        result = _result(page, end, attempts, elapsed_s)
-        degraded = end.degradation
-        is_ours = self._store.transcriptions.finish_page(
-            task.reading_id,
-            task.page_number,
-            owner=self._owner,
-            page=result,
-            summary=page_row("", task.document.document_id, result),
-            route=Route(result["route"]),
-            degraded_code=None if degraded is None else str(degraded.code),
-            elapsed_s=result["elapsed_s"],
-            last_call=end.last,
-        )
-        if not is_ours:
-            return PageNotOurs(reading_id=task.reading_id, page_number=task.page_number)
-        self._store.pages.complete_reading(task.reading_id)
-        return PageTranscribed(
-            reading_id=task.reading_id,
-            page_number=task.page_number,
-            route=Route(result["route"]),
-            elapsed_s=result["elapsed_s"],
-        )
-
-
-def _attempt_of(call: Call, outcome: CallOutcome) -> Attempt:
-    """The call as it stands in the outputs once it is closed."""
-    return Attempt(
-        attempt=call.attempt,
-        request_id=call.request_id,
-        model_id=call.model_id,
-        tier=call.tier,
-        width_px=call.width_px,
-        height_px=call.height_px,
-        predicted_visual_tokens=call.predicted_visual_tokens,
-        usage=outcome.usage,
-        verdict=outcome.verdict,
-        evidence=outcome.evidence,
-        temperature=call.temperature,
-        elapsed_s=outcome.elapsed_s,
-        message=outcome.message,
-    )
-
-
-def _result(page: Json, end: Transcribed, attempts: Sequence[Attempt], elapsed_s: float) -> Json:
-    if end.answer is not None:
-        return transcribed_page_json(
-            page, end.answer, model_id=attempts[-1].model_id, attempts=attempts, elapsed_s=elapsed_s
-        )
-    assert end.degradation is not None
-    return untranscribed_page_json(page, end.degradation, attempts=attempts, elapsed_s=elapsed_s)
 
 
 def _retry_limits(setup: TranscriberSetup) -> VlmRetryLimits:

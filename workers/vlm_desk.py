@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -14,6 +15,7 @@ import structlog
 
 from models.document import Document
 from models.errors import EngineUnavailable
+from models.transcription import Degradation, DegradedCode
 from pipeline.store import Store
 from workers.messages import (
     Hello,
@@ -24,11 +26,16 @@ from workers.messages import (
     TranscriberSetup,
     TranscribeTask,
 )
+from workers.owner import current_owner
 from workers.pool import DYING_PATIENCE_S, interrupts_held_back, kill_group
 from workers.transcriber import talk_to_vlm
+from workers.transcription import Transcribed
+from workers.vlm_settlement import settle_page
 
 MAX_DEATHS_IN_A_ROW: Final = 3
 """Of the process, without a page settled in between, before the run is given up."""
+
+GIVING_UP_S: Final = 60.0
 
 log = structlog.get_logger()
 
@@ -38,7 +45,11 @@ PageKey = tuple[int, int]
 
 class VlmDesk:
     """``add`` a page and hear of its end from ``hear``; a process that dies is replaced, and its pages begin anew
-    with what was booked of them kept. Nothing is started before the first page."""
+    with what was booked of them kept. Nothing is started before the first page.
+
+    The pages that a process had in hand when it died are suspects: they are sent one by one, and all others wait.
+    A page with which it dies again, alone, keeps the CPU's text.
+    """
 
     def __init__(self, setup: TranscriberSetup, store: Store) -> None:
         self._setup = setup
@@ -48,6 +59,7 @@ class VlmDesk:
         self._connection: Connection | None = None
         self._owner: str | None = None
         self._deaths_in_a_row = 0
+        self._suspects: deque[PageKey] = deque()
         self._context = multiprocessing.get_context("spawn")
 
     @property
@@ -61,7 +73,8 @@ class VlmDesk:
         self._tasks[reading_id, page_number] = task
         if self._process is None:
             self._start()
-        self._send(task)
+        if not self._suspects:
+            self._send(task)
 
     def hear(self) -> Iterator[PageTranscribed | PageNotOurs]:
         """What the process has said since. Raises what makes the run impossible."""
@@ -69,7 +82,7 @@ class VlmDesk:
             try:
                 reply: TranscriberReply = self._connection.recv()
             except (EOFError, ConnectionResetError):
-                self._replace()
+                yield from self._replace()
                 return
             match reply:
                 case Hello():
@@ -79,6 +92,7 @@ class VlmDesk:
                 case PageTranscribed() | PageNotOurs():
                     self._deaths_in_a_row = 0
                     self._tasks.pop((reply.reading_id, reply.page_number), None)
+                    self._clear(reply.reading_id, reply.page_number)
                     yield reply
 
     def close(self) -> None:
@@ -119,18 +133,52 @@ class VlmDesk:
         ):  # dead already: ``hear`` will find out
             self._connection.send(task)
 
-    def _replace(self) -> None:
+    def _replace(self) -> Iterator[PageTranscribed | PageNotOurs]:
         assert self._process is not None
         self._process.join(DYING_PATIENCE_S)
         log.warning("vlm_process_lost", exit_code=self._process.exitcode, pages=len(self._tasks))
+        held = () if self._owner is None else self._store.transcriptions.held_pages(self._owner)
         self.close()
+        self._count_death()
+        if self._suspects and self._suspects[0] in held:
+            yield self._give_up(self._tasks.pop(self._suspects.popleft()))
+        elif not self._suspects:
+            self._suspects.extend(key for key in held if key in self._tasks)
+        time.sleep(0.1 * self._deaths_in_a_row)
+        self._start()
+        self._send_waiting()
+
+    def _count_death(self) -> None:
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW:
             raise EngineUnavailable(
                 "the process that talks to the VLM dies again and again; run `doctriage doctor`, or leave out "
                 "--vlm-url"
             )
-        time.sleep(0.1 * self._deaths_in_a_row)
-        self._start()
-        for task in self._tasks.values():
+
+    def _clear(self, reading_id: int, page_number: int) -> None:
+        """A suspect has come to its end alive: the next one, or after the last all that waited, may go."""
+        if self._suspects and self._suspects[0] == (reading_id, page_number):
+            self._suspects.popleft()
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        tasks = [self._tasks[self._suspects[0]]] if self._suspects else list(self._tasks.values())
+        for task in tasks:
             self._send(task)
+
+    def _give_up(self, task: TranscribeTask) -> PageTranscribed | PageNotOurs:
+        self._deaths_in_a_row = 0
+        owner = current_owner()
+        escalated = self._store.transcriptions.claim_page(
+            task.reading_id, task.page_number, owner=owner, lease_s=GIVING_UP_S
+        )
+        if escalated is None:
+            return PageNotOurs(reading_id=task.reading_id, page_number=task.page_number)
+        why = "the process that sends it dies of it; the page may be damaged, or the memory too small"
+        end = Transcribed(
+            answer=None,
+            degradation=Degradation(code=DegradedCode.PAGE_NOT_SENT, message=why),
+            last=None,
+        )
+        return settle_page(self._store, task, escalated.page, end, owner=owner, elapsed_s=0.0)

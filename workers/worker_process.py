@@ -80,7 +80,7 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
     """The whole life of a worker; it is killed when it is not needed any more, or its parent is gone."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _bound_memory(setup.settings.executor.memory_limit_bytes)
+    bound_memory(setup.settings.executor.memory_limit_bytes)
     set_up_logs(setup.settings.log_level)
     threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
     worker = WorkerProcess(connection, setup)
@@ -95,7 +95,7 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
         worker.store.close()
 
 
-def _bound_memory(limit_bytes: int) -> None:
+def bound_memory(limit_bytes: int) -> None:
     """Let allocations beyond the limit fail, here and in the programs started from here: a document can make
     its reader ask for more than any machine has. A lower limit that is already set stays."""
     _, highest = resource.getrlimit(resource.RLIMIT_DATA)

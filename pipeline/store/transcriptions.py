@@ -82,6 +82,14 @@ class TranscriptionStore:
                 return None
             return EscalatedPage(page=page, calls_before=_last_attempt(session, reading_id, page_number))
 
+    def held_pages(self, owner: str) -> tuple[tuple[int, int], ...]:
+        """Reading and number of each page that the owner is transcribing."""
+        held = select(PageRow.reading_id, PageRow.page_number).where(
+            PageRow.state == PageState.TRANSCRIBING, PageRow.lease_owner == owner
+        )
+        with self._database.read() as session:
+            return tuple((reading_id, number) for reading_id, number in session.execute(held))
+
     def open_call(self, call: Call) -> None:
         with self._database.write() as session:
             session.add(VlmAttemptRow(**asdict(call), started_at_s=time.time()))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from models.page import Route, RoutePolicy
-from models.transcription import Verdict
+from models.transcription import DegradedCode, Verdict
 from tests.fakes.vlm_server import FakeVlm, Fault
 from tests.fakes.wordy_ocr import DOUBTFUL_FROM_PX
 from tests.integration.vlm_runs import (
@@ -123,3 +125,39 @@ def test_only_doubtful_pages_are_asked_about_equal_bytes_once_and_again_by_a_for
     assert set(bench.ocr_readings().values()) == {2}
     assert {seen.temperature for seen in fake.seen} == {PLAN.sampling.temperature}
     assert fake.peak_in_flight <= 4
+
+
+def test_a_page_the_process_dies_of_again_alone_keeps_the_cpu_s_text_and_the_others_go_on(
+    bench: VlmBench,
+) -> None:
+    bench.document(PAGES)
+    with fake_vlm(by_page({STUCK_PAGE: Fault.HANG})) as fake, killing_at_each_call_about(STUCK_PAGE, fake):
+        report = bench.run(fake.base_url)
+    assert not report.is_interrupted
+    pages = bench.pages()
+    assert [page["route"] for page in pages] == [Route.OCR_DEGRADED] + [Route.VLM] * (PAGES - 1)
+    stuck_page = pages[STUCK_PAGE - 1]
+    assert stuck_page["degraded"]["code"] == DegradedCode.PAGE_NOT_SENT
+    assert {attempt["verdict"] for attempt in stuck_page["attempts"]} == {Verdict.ABANDONED}
+    assert len(stuck_page["attempts"]) == sum(page_number_of(seen) == STUCK_PAGE for seen in fake.seen) >= 2
+
+
+@contextlib.contextmanager
+def killing_at_each_call_about(page_number: int, fake: FakeVlm) -> Iterator[None]:
+    over = threading.Event()
+
+    def watch() -> None:
+        known = 0
+        while not over.wait(0.05):
+            calls = sum(page_number_of(seen) == page_number for seen in fake.seen)
+            if calls > known:
+                known = calls
+                kill_transcriber()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
