@@ -98,14 +98,19 @@ class DocumentRow(Base):
 
 
 class ReadingRow(Base):
-    """One document read with one set of settings; ``fingerprint`` names all that can change the result."""
+    """One document read with one set of settings; ``fingerprint`` names all that can change the result,
+    ``cpu_fingerprint`` all that can change what the CPU reads."""
 
     __tablename__ = "readings"
-    __table_args__ = (UniqueConstraint("document_id", "fingerprint"),)
+    __table_args__ = (
+        UniqueConstraint("document_id", "fingerprint"),
+        Index(None, "document_id", "cpu_fingerprint"),
+    )
 
     reading_id: Mapped[int] = mapped_column(primary_key=True)
     document_id: Mapped[str] = mapped_column(ForeignKey("documents.document_id"))
     fingerprint: Mapped[str] = mapped_column(String(64))
+    cpu_fingerprint: Mapped[str | None] = mapped_column(String(64))
     state: Mapped[ReadingState] = mapped_column(_enum_column(ReadingState))
     created_at_s: Mapped[float]
     completed_at_s: Mapped[float | None]

@@ -1,7 +1,7 @@
 """The name of everything that can change a page's result.
 
 Pages are kept under (document, fingerprint): a run with the same fingerprint takes the pages that are there,
-a run with another one reads again and keeps both.
+a run with another one reads again and keeps both. A run that differs in the VLM alone takes over what the CPU read.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline.answers.prompt import prompt_version
@@ -37,19 +38,34 @@ as what they hold counts. All others are in the fingerprint, so a setting that i
 second reading, not a wrong result."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """SHA-256s in hex. ``cpu`` names all that can change what the CPU reads and decides, ``whole`` the VLM as well.
+    ``has_vlm``: pages that need it are sent to one."""
+
+    whole: str
+    cpu: str
+    has_vlm: bool
+
+
 def reading_fingerprint(
     settings: Settings, engine_versions: Mapping[str, str], policy_digest: str, plan: ServingPlan
-) -> str:
-    """A SHA-256 in hex over the settings with effect, the versions of the engines, what the policy decides by, the
-    images and the model of the plan, and ``RESULT_VERSION``."""
-    what_counts = {
+) -> Fingerprint:
+    """Over the settings with effect, the versions of the engines, what the policy decides by, the images and the
+    model of the plan, and ``RESULT_VERSION``."""
+    by_cpu = {
         "result_version": RESULT_VERSION,
         "engines": dict(engine_versions),
         "policy": policy_digest,
         "settings": settings_with_effect(settings),
         "images": plan.model_dump(mode="json", include={"family", "min_pixels", "tiers"}),
-        "vlm": _vlm_with_effect(plan) if settings.vlm.is_configured else None,
     }
+    has_vlm = settings.vlm.is_configured
+    vlm = _vlm_with_effect(plan) if has_vlm else None
+    return Fingerprint(whole=_digest({**by_cpu, "vlm": vlm}), cpu=_digest(by_cpu), has_vlm=has_vlm)
+
+
+def _digest(what_counts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(what_counts, sort_keys=True).encode()).hexdigest()
 
 

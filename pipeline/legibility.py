@@ -30,19 +30,11 @@ LEAST_TRUSTED_SHARE: Final = 0.5
 make up half of all characters, and some words of them."""
 
 
-def text_height_px(lines: Iterable[Line], *, is_sideways: bool = False) -> float | None:
-    """The height of the page's small print in pixels, from the boxes of its words. None where too little of it was
-    read with confidence: handwriting, photographs, bad scans.
-
-    ``is_sideways``: the boxes are of a page on which text runs up or down (a delivered page that was turned by 90
-    or 270 degrees for reading), so that width is height.
-    """
+def text_height_px(lines: Iterable[Line]) -> float | None:
+    """The height of the page's small print in pixels, from the boxes of its words on the page turned upright. None
+    where too little of it was read with confidence: handwriting, photographs, bad scans."""
     words = [word for line in lines for word in line.words if _characters(word)]
-    trusted = sorted(
-        (word.box.width if is_sideways else word.box.height, _characters(word))
-        for word in words
-        if _is_trusted(word)
-    )
+    trusted = sorted((word.box.height, _characters(word)) for word in words if _is_trusted(word))
     trusted_characters = sum(count for _, count in trusted)
     least_characters = LEAST_TRUSTED_SHARE * sum(map(_characters, words))
     if trusted_characters < max(LEAST_CHARACTERS, least_characters):

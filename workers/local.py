@@ -175,7 +175,7 @@ class _Ingest:
         try:
             with _ended(pool, self.store):
                 fingerprint = identify_engines(pool, self.settings, self.policy, self.plan)
-                submission_id = self._start_submission(fingerprint)
+                submission_id = self._start_submission(fingerprint.whole)
                 options = RunOptions(
                     submission_id=submission_id,
                     fingerprint=fingerprint,

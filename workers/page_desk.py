@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from models.document import Document
 from models.errors import EngineUnavailable, PageFailed
 from pipeline.settings import Settings
-from pipeline.store import FinishedPage, PageStore
+from pipeline.store import FinishedPage, PageStore, TakeOver
 from workers.events import Event, PageFinished, PageGivenUp, PageRetried
 from workers.messages import (
     PageAttemptFailed,
@@ -62,7 +62,13 @@ class PageDesk:
 
     def open(self, first: SourceState, document: Document, password: str | None) -> ReadingState:
         """Take up the reading of a document that is new to this run, where earlier runs left it."""
-        opened = self._pages.open_reading(document, self._options.fingerprint, force=self._options.force)
+        fingerprint = self._options.fingerprint
+        opened = self._pages.open_reading(
+            document,
+            fingerprint.whole,
+            force=self._options.force,
+            takes_over=TakeOver(cpu_fingerprint=fingerprint.cpu, has_vlm=fingerprint.has_vlm),
+        )
         reading = ReadingState(
             reading_id=opened.reading_id,
             document=document,

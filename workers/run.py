@@ -10,7 +10,7 @@ from typing import assert_never
 import structlog
 
 from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnreadable, WorkerCrashed
-from pipeline.fingerprint import reading_fingerprint
+from pipeline.fingerprint import Fingerprint, reading_fingerprint
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
 from pipeline.settings import Settings
@@ -59,7 +59,7 @@ WRITE_LIMIT_S = 3600.0
 log = structlog.get_logger()
 
 
-def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy, plan: ServingPlan) -> str:
+def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy, plan: ServingPlan) -> Fingerprint:
     """The fingerprint of this run. Raises ``EngineUnavailable`` for an engine or language that is missing."""
     pool.send(IdentifyTask(), silence_limit_s=settings.executor.page_timeout_s)
     versions = None

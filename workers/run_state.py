@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from models.document import Document
+from pipeline.fingerprint import Fingerprint
 from workers.messages import ReadTask
 from workers.sources import Source
 
@@ -14,7 +15,7 @@ from workers.sources import Source
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     submission_id: int
-    fingerprint: str
+    fingerprint: Fingerprint
     force: bool
     jobs: int
 

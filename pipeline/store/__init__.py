@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from pipeline.store.database import Database, open_database
+from pipeline.store.page_statements import TakeOver
 from pipeline.store.pages import FinishedPage, OpenedReading, PageRecord, PageStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
 from pipeline.store.transcriptions import Call, CallOutcome, EscalatedPage, TranscriptionStore
@@ -23,6 +24,7 @@ __all__ = [
     "SourceRecord",
     "Store",
     "SubmissionStore",
+    "TakeOver",
     "TranscriptionStore",
     "connect_store",
     "open_store",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, case, exists, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Update, and_, case, exists, insert, literal, select, true, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.document import Document
+from models.page import Route
 from models.tables import PageRow, PageState, ReadingRow, ReadingState
 from models.transcription import DEGRADED_FOR_NOW
 from pipeline.store.database import in_key_order, insert_missing, rows_changed
@@ -17,13 +20,25 @@ HELD = (PageState.RUNNING, PageState.TRANSCRIBING)
 """States of a page that an owner has a lease on."""
 
 
-def make_reading(session: Session, document: Document, fingerprint: str) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOver:
+    """A reading made new begins with what the CPU read for one with the same ``cpu_fingerprint``. Pages that needed
+    the VLM wait for it, where the new one ``has_vlm``; those whose text a VLM gave are read again."""
+
+    cpu_fingerprint: str
+    has_vlm: bool
+
+
+def make_reading(
+    session: Session, document: Document, fingerprint: str, takes_over: TakeOver | None, *, is_fresh: bool
+) -> int:
     """The reading's id; its row and the rows of its pages are made where missing. The reading's row stays locked:
     until the transaction ends nobody completes it."""
     document_id = document.document_id
     reading = {
         "document_id": document_id,
         "fingerprint": fingerprint,
+        "cpu_fingerprint": None if takes_over is None else takes_over.cpu_fingerprint,
         "state": ReadingState.OPEN,
         "created_at_s": time.time(),
     }
@@ -33,12 +48,54 @@ def make_reading(session: Session, document: Document, fingerprint: str) -> int:
         .where(ReadingRow.document_id == document_id, ReadingRow.fingerprint == fingerprint)
         .with_for_update(key_share=True)
     ).one()
+    is_new = not session.scalar(select(exists().where(PageRow.reading_id == reading_id)))
+    if is_new and takes_over is not None and not is_fresh:
+        _take_over(session, reading_id, document_id, takes_over)
     pages = [
         {"reading_id": reading_id, "page_number": number, "state": PageState.PENDING, "attempts": 0}
         for number in range(1, document.page_count + 1)
     ]
     insert_missing(session, PageRow, pages)
     return reading_id
+
+
+def _take_over(session: Session, reading_id: int, document_id: str, takes_over: TakeOver) -> None:
+    """Copies rows within the database."""
+    source = session.scalar(
+        select(ReadingRow.reading_id)
+        .where(
+            ReadingRow.document_id == document_id,
+            ReadingRow.cpu_fingerprint == takes_over.cpu_fingerprint,
+            ReadingRow.reading_id != reading_id,
+        )
+        .order_by(ReadingRow.created_at_s.desc(), ReadingRow.reading_id.desc())
+        .limit(1)
+    )
+    if source is None:
+        return
+    is_degraded = PageRow.route == Route.OCR_DEGRADED.value
+    kept: tuple[InstrumentedAttribute[Any], ...] = (
+        PageRow.attempts,
+        PageRow.route,
+        PageRow.elapsed_s,
+        PageRow.degraded_code,
+        PageRow.summary,
+        PageRow.result,
+    )
+    rows = select(
+        literal(reading_id),
+        PageRow.page_number,
+        case((is_degraded, PageState.AWAITING_VLM), else_=PageState.DONE),
+        *kept,
+    ).where(
+        PageRow.reading_id == source,
+        PageRow.state.in_((PageState.DONE, PageState.AWAITING_VLM)),
+        PageRow.result.is_not(None),
+        PageRow.route != Route.VLM.value,
+        true() if takes_over.has_vlm else ~is_degraded,
+    )
+    names = ["reading_id", "page_number", "state", *(column.key for column in kept)]
+    session.execute(insert(PageRow).from_select(names, rows))
 
 
 def pages_in_state(session: Session, reading_id: int, state: PageState) -> tuple[int, ...]:

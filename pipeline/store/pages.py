@@ -22,6 +22,7 @@ from models.tables import DocumentRow, PageRow, PageState, ReadingRow, ReadingSt
 from pipeline.store.database import Database, in_key_order, insert_missing, rows_changed, streamed
 from pipeline.store.page_statements import (
     HELD,
+    TakeOver,
     complete,
     finished_as_before,
     forget_unseen,
@@ -92,12 +93,15 @@ class PageStore:
             row = session.get(DocumentRow, document_id)
             return None if row is None else _document(row)
 
-    def open_reading(self, document: Document, fingerprint: str, *, force: bool) -> OpenedReading:
-        """The reading of these bytes with these settings, made where missing. Pages that failed are pending
+    def open_reading(
+        self, document: Document, fingerprint: str, *, force: bool, takes_over: TakeOver | None = None
+    ) -> OpenedReading:
+        """The reading of these bytes with these settings, made where missing, with the pages that it ``takes_over``
+        from another unless ``force``. Pages that failed are pending
         again, and so are finished ones with ``force``; without it, those that a forced run did not get to are
         finished as before, and those that the VLM's service failed wait for it again."""
         with self._database.write() as session:
-            reading_id = make_reading(session, document, fingerprint)
+            reading_id = make_reading(session, document, fingerprint, takes_over, is_fresh=force)
             session.execute(read_again(reading_id, PageState.FAILED))
             if force:
                 session.execute(read_again(reading_id, PageState.DONE))

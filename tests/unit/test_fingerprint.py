@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.fingerprint import reading_fingerprint, settings_with_effect
+from pipeline.fingerprint import Fingerprint, reading_fingerprint, settings_with_effect
 from pipeline.planning.configured import load_plan
 from pipeline.settings import Settings
 
@@ -97,3 +97,14 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
         "vlm",
     }
     assert {"rasterise.dpi", "read.engine", "read.languages", "route"} <= counted
+
+
+def test_what_the_cpu_reads_does_not_depend_on_the_vlm_but_on_its_image_sizes() -> None:
+    def of(**vlm: Any) -> Fingerprint:
+        settings = Settings(vlm=vlm)
+        return reading_fingerprint(settings, VERSIONS, "policy", load_plan(settings.vlm))
+
+    without, asked = of(), of(url="http://gpu/v1", model="another")
+    assert (without.has_vlm, asked.has_vlm) == (False, True)
+    assert without.cpu == asked.cpu
+    assert of(profile="qwen3-vl-8b-fp8").cpu != without.cpu

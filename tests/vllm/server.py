@@ -64,10 +64,12 @@ class VllmEnvironment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VllmServer:
-    """A running service. ``base_url`` is the address up to ``/v1``."""
+    """A running service. ``base_url`` is the address up to ``/v1``; ``process_group`` holds all its processes."""
 
     plan: ServingPlan
+    plan_file: Path
     origin: str
+    process_group: int
 
     @property
     def base_url(self) -> str:
@@ -87,12 +89,15 @@ def plan_for(family: str) -> ServingPlan:
 
 
 @contextmanager
-def running_server(environment: VllmEnvironment, family: str) -> Iterator[VllmServer]:
-    """Started from a plan file, healthy when it is given, and gone with all its processes afterwards."""
+def running_server(
+    environment: VllmEnvironment, family: str, *, name: str | None = None
+) -> Iterator[VllmServer]:
+    """Started from a plan file, healthy when it is given, and gone with all its processes afterwards. Its files are
+    named for the family, or ``name``."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    plan_file, log_file, port = LOGS / f"{family}.plan.json", LOGS / f"{family}.log", _free_port()
+    name, port = name or family, _free_port()
+    plan_file, log_file = LOGS / f"{name}.plan.json", LOGS / f"{name}.log"
     plan_file.write_text(plan_for(family).to_json(), encoding="utf-8")
-    server = VllmServer(plan=read_plan(plan_file), origin=f"http://127.0.0.1:{port}")
     variables = {"VLLM_MODEL": str(environment.checkpoint(family)), "VLLM_API_KEY": KEY}
     with log_file.open("wb") as log:
         launched = subprocess.Popen(
@@ -103,6 +108,12 @@ def running_server(environment: VllmEnvironment, family: str) -> Iterator[VllmSe
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    server = VllmServer(
+        plan=read_plan(plan_file),
+        plan_file=plan_file,
+        origin=f"http://127.0.0.1:{port}",
+        process_group=launched.pid,
+    )
     try:
         _wait_until_healthy(server, launched, log_file)
         yield server

@@ -16,6 +16,7 @@ import openai
 
 from models.errors import SettingsError, VlmTimedOut
 from models.transcription import VlmReply, VlmRequest
+from pipeline.engines.qwen_vl.answer_size import PLAIN, bound_answer
 from pipeline.engines.qwen_vl.endpoint import NO_KEY, NO_THINKING, Prompt, VlmEndpoint
 from pipeline.engines.qwen_vl.faults import translated
 from pipeline.engines.qwen_vl.payload import call_arguments
@@ -69,7 +70,8 @@ def _client(endpoint: VlmEndpoint) -> openai.AsyncOpenAI:
                 ),
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
                 mounts=dict.fromkeys(LOOPBACK),
-                headers={"Connection": "close"},
+                headers={"Connection": "close", "Accept-Encoding": PLAIN},
+                event_hooks={"response": [bound_answer]},
             ),
         )
     except (httpx2.InvalidURL, ValueError, ImportError) as error:

@@ -24,6 +24,7 @@ from models.errors import (
     VlmUnauthorised,
     VlmUnreachable,
 )
+from pipeline.engines.qwen_vl.answer_size import AnswerUnfit
 from pipeline.engines.qwen_vl.endpoint import VlmEndpoint
 from pipeline.engines.qwen_vl.wording import shown_text, words_of
 
@@ -74,6 +75,8 @@ def _connection_error(error: openai.APIConnectionError, endpoint: VlmEndpoint) -
         )
     if isinstance(error, openai.APITimeoutError):
         return VlmTimedOut(endpoint.too_slow)
+    if isinstance(cause, AnswerUnfit):
+        return VlmBadResponse(f"{endpoint.shown_url}: {cause}")
     if isinstance(cause, httpx2.DecodingError):
         return VlmBadResponse(f"{endpoint.shown_url}: the answer cannot be decoded ({reason})")
     return VlmConnectionLost(
@@ -105,7 +108,7 @@ def _status_error(response: httpx2.Response, endpoint: VlmEndpoint) -> VlmError:
     kind = KINDS.get(status) or (VlmServerError if status >= 500 else VlmRequestRefused)
     said = f"HTTP {status}"
     if kind is not VlmUnauthorised:  # gateways quote parts of the key there
-        said += f": {words_of(response.content, endpoint) or response.reason_phrase}"
+        said += f": {words_of(response.content, endpoint) or shown_text(response.reason_phrase, endpoint)}"
     fixed = REMEDIES.get(kind)
     remedy = fixed.format(url=endpoint.shown_url) if fixed else _refusal_remedy(response, said, endpoint)
     return kind(
@@ -159,6 +162,6 @@ def _number(text: str | None) -> float | None:
 def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError):
         return None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -101,7 +101,7 @@ def test_a_reading_is_not_completed_while_it_is_opened_anew(
     own = connect()
     with ThreadPoolExecutor(1) as thread:
         with store.database.write() as session:
-            make_reading(session, DOCUMENT, FINGERPRINT)
+            make_reading(session, DOCUMENT, FINGERPRINT, None, is_fresh=False)
             session.execute(read_again(reading_id, PageState.DONE))
             completes = thread.submit(own.pages.complete_reading, reading_id)
             while not (completes.done() or waits()):

@@ -8,7 +8,7 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.tables import PageState
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
-from pipeline.store import Call, CallOutcome, Store
+from pipeline.store import Call, CallOutcome, OpenedReading, Store, TakeOver
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=2)
 FINGERPRINT = "f" * 64
@@ -200,3 +200,60 @@ def test_a_forced_run_reads_it_anew_and_an_unforced_one_does_not_take_half_a_res
     after = store.pages.open_reading(DOCUMENT, FINGERPRINT, force=False)
     assert after.pending == (1,)
     assert [page.page_number for page in after.finished] == [2]
+
+
+def opened_with(
+    store: Store, fingerprint: str, *, has_vlm: bool, cpu: str = "c" * 64, force: bool = False
+) -> OpenedReading:
+    takes_over = TakeOver(cpu_fingerprint=cpu, has_vlm=has_vlm)
+    return store.pages.open_reading(DOCUMENT, fingerprint, force=force, takes_over=takes_over)
+
+
+def without_vlm(store: Store) -> int:
+    """A reading by the CPU alone: page 1 would need the VLM, page 2 does not."""
+    store.pages.save_document(DOCUMENT)
+    reading_id = opened_with(store, "1" * 64, has_vlm=False).reading_id
+    for number, code in ((1, DegradedCode.NO_VLM), (2, None)):
+        assert store.pages.claim_pages(reading_id, [number], owner="cpu", lease_s=60)
+        assert store.pages.finish_page(
+            reading_id,
+            number,
+            owner="cpu",
+            page={"page_number": number, "text": "by the CPU"},
+            summary={"page_number": number},
+            route=Route.OCR if code is None else Route.OCR_DEGRADED,
+            elapsed_s=1.0,
+            degraded_code=code,
+        )
+    assert store.pages.complete_reading(reading_id)
+    return reading_id
+
+
+def test_a_vlm_that_comes_later_is_sent_the_pages_that_need_it_and_nothing_is_read_again(
+    store: Store,
+) -> None:
+    first = without_vlm(store)
+    opened = opened_with(store, "2" * 64, has_vlm=True)
+    assert opened.reading_id != first
+    assert (opened.pending, opened.awaiting_vlm) == ((), (1,))
+    assert [page.page_number for page in opened.finished] == [2]
+    page = store.transcriptions.claim_page(opened.reading_id, 1, owner="vlm", lease_s=60)
+    assert page is not None
+    assert (page.page["text"], page.calls_before) == ("by the CPU", 0)
+
+
+def test_what_another_vlm_transcribed_is_read_again_and_what_none_saw_is_taken_over(store: Store) -> None:
+    without_vlm(store)
+    second = opened_with(store, "2" * 64, has_vlm=True).reading_id
+    assert claim(store, second)
+    assert finish(store, second)
+    third = opened_with(store, "3" * 64, has_vlm=True)
+    assert (third.pending, third.awaiting_vlm) == ((1,), ())
+    back = opened_with(store, "4" * 64, has_vlm=False)
+    assert [page.page_number for page in back.finished] == [2]
+
+
+def test_nothing_is_taken_over_by_force_or_from_other_settings(store: Store) -> None:
+    without_vlm(store)
+    assert opened_with(store, "2" * 64, has_vlm=True, force=True).pending == (1, 2)
+    assert opened_with(store, "3" * 64, has_vlm=True, cpu="d" * 64).pending == (1, 2)
