@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 REQUIREMENTS = ROOT / "requirements"
 LOCKS = ("runtime", "dev", "nodeps")
+VLLM_LOCK = "vllm"
+"""Of an environment of its own, which is not held to the versions of the others, nor to their build of opencv."""
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -34,7 +36,7 @@ def wanted(source: str) -> dict[str, str | None]:
     return names
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, VLLM_LOCK])
 def test_a_lock_holds_pins_with_hashes_and_no_index_address(lock: str) -> None:
     text = (REQUIREMENTS / f"{lock}.txt").read_text(encoding="utf-8")
     requirements = re.findall(r"^[^\s#].*(?:\n +.*)*", text, re.MULTILINE)
@@ -46,12 +48,20 @@ def test_a_lock_holds_pins_with_hashes_and_no_index_address(lock: str) -> None:
     assert not re.search(r"--(index|extra-index|find-links|trusted)", text)
 
 
-@pytest.mark.parametrize("source", LOCKS)
+@pytest.mark.parametrize("source", [*LOCKS, VLLM_LOCK])
 def test_a_lock_pins_everything_that_is_asked_for(source: str) -> None:
-    locked = pins(source)
+    locked, command = pins(source), "make lock-vllm" if source == VLLM_LOCK else "make lock"
+    assert wanted(source)
     for name, version in wanted(source).items():
-        assert name in locked, f"{name}: run make lock"
-        assert version in (None, locked[name]), f"{name}: run make lock"
+        assert name in locked, f"{name}: run {command}"
+        assert version in (None, locked[name]), f"{name}: run {command}"
+
+
+def test_the_lock_of_vllm_leaves_out_what_its_script_drops() -> None:
+    script = (REQUIREMENTS / "lock_vllm.sh").read_text(encoding="utf-8")
+    dropped = re.search(r'^dropped="([^"]+)"$', script, re.MULTILINE)
+    assert dropped is not None
+    assert not set(dropped[1].split()) & set(pins(VLLM_LOCK))
 
 
 def test_development_has_the_versions_that_run() -> None:

@@ -26,7 +26,7 @@ AddedFields = Callable[[int], Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """A call that was answered. ``usage`` is what vLLM says that it cost."""
+    """A call that was answered, by the name that vLLM knows it by. ``usage`` is what vLLM says that it cost."""
 
     request_id: str
     usage: Mapping[str, Any]
@@ -40,6 +40,7 @@ class AddingGateway:
         self._origin = origin
         self._added = added
         self.passed: list[Passed] = []
+        self.paths: set[str] = set()
         routes = [
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
             Route("/{path:path}", self._other, methods=METHODS),
@@ -66,13 +67,16 @@ class AddingGateway:
         body = json.dumps(await request.json() | self._added(page_number_of(request_id)))
         answer = await self._forwarded(request, body.encode())
         if answer.status_code == 200:
-            self.passed.append(Passed(request_id=request_id, usage=json.loads(answer.body)["usage"]))
+            completion = json.loads(bytes(answer.body))
+            known_as = completion["id"].removeprefix("chatcmpl-")
+            self.passed.append(Passed(request_id=known_as, usage=completion["usage"]))
         return answer
 
     async def _other(self, request: Request) -> Response:
         return await self._forwarded(request, await request.body())
 
     async def _forwarded(self, request: Request, body: bytes) -> Response:
+        self.paths.add(request.url.path)
         url = httpx2.URL(f"{self._origin}{request.url.path}", query=request.url.query.encode())
         try:
             async with httpx2.AsyncClient(trust_env=False, timeout=TIMEOUT_S) as client:
