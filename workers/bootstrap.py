@@ -113,7 +113,7 @@ def _api_key(settings: VlmSettings) -> str:
         return NO_KEY
     path = settings.api_key_file.expanduser()
     try:
-        return path.read_text("utf-8").strip()
+        return path.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(
             f"{path}: cannot be read; name a file with the VLM's API key and nothing else"

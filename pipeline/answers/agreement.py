@@ -26,6 +26,8 @@ LEAST_SIMILARITY: Final = 0.8
 LEAST_JOINED: Final = 7
 """Letters of a word that may be found across the words of the answer, which parts words elsewhere."""
 MOST_COMPARED: Final = 3_000
+MOST_PLAIN_CHARS: Final = 200_000
+"""Twice what an answer may hold: only a few ligatures, each taken apart into a whole phrase, come to more."""
 
 _UNSURE: Final = "\u25a1"
 _KEY: Final = re.compile(r"[^\W_]+")
@@ -101,8 +103,8 @@ def _keys(word: str) -> Iterable[str]:
 
 
 def _plain(text: str) -> str:
-    """Comparable, without accents."""
-    parted = unicodedata.normalize("NFD", comparable(text))
+    """Comparable, without accents; of text that swells (one sign can stand for eighteen) only the beginning."""
+    parted = unicodedata.normalize("NFD", comparable(text)[:MOST_PLAIN_CHARS])
     return unicodedata.normalize(
         "NFC", "".join(sign for sign in parted if unicodedata.category(sign) != "Mn")
     )

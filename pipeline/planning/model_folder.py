@@ -45,7 +45,7 @@ def _json_table(path: Path) -> Table:
         raise ProfileInvalid(
             f"{path}: {error.strerror}; name the folder that holds the model's config.json"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProfileInvalid(f"{path}: no JSON ({error}); download the model again") from error
     if not isinstance(content, dict):
         raise ProfileInvalid(f"{path}: no JSON object; download the model again")

@@ -178,7 +178,7 @@ def _plan_table(path: Path) -> dict[str, object]:
         raise SettingsError(
             f"{path}: {error.strerror}; name a plan file, as doctriage plan --out writes it"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(
             f"{path}: no JSON ({error}); name a plan file, as doctriage plan --out writes it"
         ) from error

@@ -60,6 +60,18 @@ def test_specks_and_doubtful_words_say_nothing_of_the_height(speck: Word) -> Non
     assert text_height_px([line(*[speck] * 12), line(text)]) == 24
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "報告書の第一章から始まる説明文",
+        "문서의첫번째단락을읽으십시오나라말씀",
+        "第二季度财务报表的附注说明如下所示共有",
+    ],
+)
+def test_dense_scripts_count_for_less_than_their_height(text: str) -> None:
+    assert text_height_px([line(word(text, 20), word(text, 20))]) == 15
+
+
 def test_a_text_layer_has_no_confidence_and_is_trusted() -> None:
     assert text_height_px([line(word("Nevertheless, understanding", 24, confidence=None))]) == 24
 

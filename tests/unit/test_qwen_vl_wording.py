@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -107,6 +108,23 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert (reply.text, reply.model_id) == ("a\ufffd b \U0001f600", "m\ufffd")
 
 
+@given(name=st.text())
+def test_names_are_short_lines_whatever_the_server_calls_itself(name: str) -> None:
+    name = f"{name}\0{KEY}" * 40
+    body = json.dumps({"model": name, "choices": [{"message": {}, "finish_reason": name}]}).encode()
+    reply = reply_from(body, endpoint=ENDPOINT, elapsed_s=1.0)
+    for told in (reply.model_id, reply.finish_reason or ""):
+        assert len(told) <= LONGEST
+        assert told.isprintable()
+        assert KEY not in told
+
+
+@pytest.mark.parametrize("said", [None, "", "\0\n", 7])
+def test_a_server_that_does_not_name_its_model_has_the_one_asked_for(said: object) -> None:
+    body = json.dumps({"model": said, "choices": [{"message": {}}]}).encode()
+    assert reply_from(body, endpoint=ENDPOINT, elapsed_s=1.0).model_id == ENDPOINT.model_id
+
+
 @pytest.mark.parametrize(
     ("headers", "expected_s"),
     [
@@ -184,6 +202,16 @@ def test_what_is_shown_is_one_short_line_without_key_and_image(
 )
 def test_a_servers_words(body: bytes, words: str) -> None:
     assert words_of(body, ENDPOINT) == words
+
+
+def test_a_certificate_that_is_not_trusted_can_be_named() -> None:
+    refusal = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+    error = openai.APIConnectionError(request=httpx2.Request("POST", "https://gpu.test/v1"))
+    error.__cause__ = httpx2.ConnectError("")
+    error.__cause__.__cause__ = refusal
+    message = str(translated(error, ENDPOINT))
+    assert "self-signed certificate" in message
+    assert "SSL_CERT_FILE" in message
 
 
 @pytest.mark.parametrize(

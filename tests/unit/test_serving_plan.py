@@ -377,6 +377,7 @@ def test_a_plan_comes_back_as_it_was_written(profile: str, tmp_path: Path) -> No
         (None, "No such file"),
         (b"", "no JSON"),
         (b"\xff", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
         (b"[]", "no serving plan"),
         (b"{}", "version 1 but None"),
         (b'{"schema_version": 2}', "version 1 but 2"),

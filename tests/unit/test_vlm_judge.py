@@ -748,3 +748,10 @@ def test_whatever_the_answer_it_is_judged_with_reasons(
     assert judgement.evidence
     assert all(len(found.sample or "") <= MOST_SAMPLE_CHARS for found in judgement.evidence)
     assert judgement == judged(answer, page(LETTER, ink_share=ink_share, is_visual=is_visual), finish_reason)
+
+
+def test_text_that_swells_when_it_is_compared_is_cut() -> None:
+    """One sign can stand for a phrase of eighteen; the words after two hundred thousand characters are lost."""
+    wanted = lines("harbour quay lantern watchman")
+    assert word_agreement(wanted, "harbour quay lantern watchman" + "\ufdfa" * 100_000).share == 1.0
+    assert word_agreement(wanted, "\ufdfa" * 100_000 + " harbour quay lantern watchman").share == 0.0

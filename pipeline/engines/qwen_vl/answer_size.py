@@ -15,8 +15,9 @@ PLAIN: Final = "identity"
 """What ``Accept-Encoding`` asks for: answers are short, and a packed one can be a thousand times its size."""
 
 
-class AnswerUnfit(Exception):  # noqa: N818  named as what it is, like VlmTimedOut
-    """The answer is not read to its end; says why, and what to do."""
+class AnswerUnfit(httpx2.DecodingError):
+    """The answer is not read to its end; says why, and what to do. One of httpx2's own, because openai passes on
+    other errors as they are."""
 
 
 async def bound_answer(response: httpx2.Response) -> None:

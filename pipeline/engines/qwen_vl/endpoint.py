@@ -57,9 +57,8 @@ class VlmEndpoint:
 
     @property
     def shown_url(self) -> str:
-        """The address as messages show it: without user, password and query."""
-        scheme, mark, rest = self.base_url.partition("?")[0].rpartition("://")
-        return f"{scheme}{mark}{rest.rpartition('@')[2]}".rstrip("/")
+        """The address as messages show it."""
+        return without_secrets(self.base_url).rstrip("/")
 
     @property
     def too_slow(self) -> str:
@@ -70,7 +69,16 @@ class VlmEndpoint:
         )
 
 
+def without_secrets(url: str) -> str:
+    """Without user, password, query and fragment."""
+    scheme, mark, rest = url.partition("#")[0].partition("?")[0].rpartition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
+
+
 def _is_address(url: str) -> bool:
+    """Whether a path can be put behind it."""
+    if any(sign.isspace() or sign in "?#" for sign in url):
+        return False
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -25,7 +25,7 @@ from models.errors import (
     VlmUnreachable,
 )
 from pipeline.engines.qwen_vl.answer_size import AnswerUnfit
-from pipeline.engines.qwen_vl.endpoint import VlmEndpoint
+from pipeline.engines.qwen_vl.endpoint import VlmEndpoint, without_secrets
 from pipeline.engines.qwen_vl.wording import shown_text, words_of
 
 NO_CONNECTION = (
@@ -70,9 +70,7 @@ def translated(error: openai.OpenAIError, endpoint: VlmEndpoint) -> VlmError:
 def _connection_error(error: openai.APIConnectionError, endpoint: VlmEndpoint) -> VlmError:
     cause, reason = error.__cause__, shown_text(_reason(error), endpoint)
     if isinstance(cause, NO_CONNECTION):
-        return VlmUnreachable(
-            f"{endpoint.shown_url}: no connection ({reason}); start the VLM service or correct --vlm-url"
-        )
+        return VlmUnreachable(f"{endpoint.shown_url}: no connection ({reason}); {_connection_remedy(reason)}")
     if isinstance(error, openai.APITimeoutError):
         return VlmTimedOut(endpoint.too_slow)
     if isinstance(cause, AnswerUnfit):
@@ -83,6 +81,12 @@ def _connection_error(error: openai.APIConnectionError, endpoint: VlmEndpoint) -
         f"{endpoint.shown_url}: the connection ended before the answer was there ({reason}); "
         "see the log of the VLM service"
     )
+
+
+def _connection_remedy(reason: str) -> str:
+    if "certificate verify failed" in reason.lower():
+        return "name a file with the certificates that you trust in SSL_CERT_FILE, or correct --vlm-url"
+    return "start the VLM service or correct --vlm-url"
 
 
 def _reason(error: BaseException) -> str:
@@ -97,7 +101,10 @@ def _reason(error: BaseException) -> str:
 
 
 def _words(cause: BaseException) -> str:
-    """asyncio's text for a refused connection is an address; the system's own word for the number says more."""
+    """asyncio's text for a refused connection is an address; the system's own word for the number says more. The
+    numbers of TLS are no numbers of the system."""
+    if isinstance(cause, ssl.SSLError):
+        return cause.strerror or str(cause)
     if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
         return os.strerror(cause.errno)
     return getattr(cause, "strerror", None) or str(cause)
@@ -123,7 +130,7 @@ def _refusal_remedy(response: httpx2.Response, said: str, endpoint: VlmEndpoint)
     extras = [*endpoint.extra_body, *(["priority"] if endpoint.send_priority else [])]
     unknown = [name for name in extras if name.lower() in lower]
     if response.is_redirect:
-        target = response.headers.get("location", "elsewhere").partition("?")[0]
+        target = without_secrets(response.headers.get("location", "elsewhere"))
         return f"it moved to {shown_text(target, endpoint)}; correct --vlm-url"
     if unknown:
         names = " and ".join(unknown)

@@ -22,12 +22,11 @@ def reply_from(body: bytes, *, endpoint: VlmEndpoint, elapsed_s: float) -> VlmRe
     message = choice.get("message") if isinstance(choice, Mapping) else None
     if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
         raise VlmBadResponse(_no_completion(endpoint, error_words(document, endpoint) or "it has no choice"))
-    finish_reason, model_id = choice.get("finish_reason"), document.get("model")
     return VlmReply(
         text=_sound(_message_text(message)),
-        finish_reason=_sound(finish_reason) if isinstance(finish_reason, str) else None,
+        finish_reason=_name(choice.get("finish_reason"), endpoint),
         usage=usage_from(document.get("usage")),
-        model_id=_sound(model_id) if isinstance(model_id, str) and model_id else endpoint.model_id,
+        model_id=_name(document.get("model"), endpoint) or endpoint.model_id,
         elapsed_s=elapsed_s,
     )
 
@@ -79,6 +78,11 @@ def _message_text(message: Mapping[str, object]) -> str:
 def _sound(text: str) -> str:
     """Half a surrogate pair, which JSON can spell but no file can hold, becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _name(value: object, endpoint: VlmEndpoint) -> str | None:
+    """One short line, as it is stored and shown with each call."""
+    return shown_text(_sound(value), endpoint) if isinstance(value, str) else None
 
 
 def _part_text(part: object) -> str:
