@@ -151,9 +151,13 @@ class PageTranscription:
             self._lost_s += elapsed_s
             self._note(call, _outcome_of_error(error, self._predicted(images), elapsed_s))
             return None, Judgement(verdict=verdict_of(error)), error.retry_after_s
-        answer = parse_answer(reply.text)
         evidence = replace(self.page.evidence, max_tokens=step.max_tokens, ink_share=drawn.ink_share)
-        judgement = judge_answer(reply, answer, evidence)
+        try:
+            answer, judgement = await asyncio.to_thread(_judged, reply, evidence)
+        except Exception as error:  # an answer nobody foresaw is no reason to lose the others
+            log.warning("answer_not_judged", request_id=call.request_id, exc_info=True)
+            self._note(call, _outcome_of_unjudged(reply, error, self._predicted(images)))
+            return None, Judgement(verdict=Verdict.BAD_RESPONSE), None
         self._note(call, _outcome_of_reply(reply, judgement, self._predicted(images)))
         return answer, judgement, None
 
@@ -265,6 +269,17 @@ def _outcome_of_reply(reply: VlmReply, judgement: Judgement, predicted_tokens: i
     return CallOutcome(
         verdict=judgement.verdict, usage=usage, evidence=judgement.evidence, elapsed_s=reply.elapsed_s
     )
+
+
+def _judged(reply: VlmReply, evidence: PageEvidence) -> tuple[PageAnswer, Judgement]:
+    """Off the event loop: a long answer takes a while."""
+    answer = parse_answer(reply.text)
+    return answer, judge_answer(reply, answer, evidence)
+
+
+def _outcome_of_unjudged(reply: VlmReply, error: Exception, predicted_tokens: int) -> CallOutcome:
+    outcome = _outcome_of_reply(reply, Judgement(verdict=Verdict.BAD_RESPONSE), predicted_tokens)
+    return replace(outcome, message=f"the answer could not be judged ({type(error).__name__}: {error})")
 
 
 def _outcome_of_error(error: VlmError, predicted_tokens: int, elapsed_s: float) -> CallOutcome:

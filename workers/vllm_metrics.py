@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ KV_CACHE_USAGE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"
 
 NO_ANSWER = (httpx2.HTTPError, httpx2.InvalidURL, ssl.SSLError, anyio.EndOfStream)
 """httpx2 lets some failures of TLS through as they are."""
+
+
+MOST_BYTES: Final = 4 * 2**20
+"""vLLM's page has some hundred thousand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +63,26 @@ class VllmMetricsReader:
 
     def __init__(self, base_url: str, *, timeout_s: float = 2.0) -> None:
         self._url = metrics_url(base_url)
+        self._timeout_s = timeout_s
         loopback = ("all://127.0.0.1", "all://localhost", "all://[::1]")
-        self._client = httpx2.AsyncClient(timeout=timeout_s, mounts=dict.fromkeys(loopback))
+        self._client = httpx2.AsyncClient(
+            timeout=timeout_s, mounts=dict.fromkeys(loopback), headers={"Accept-Encoding": "identity"}
+        )
 
     async def read(self) -> VllmMetrics | None:
         """None where there is no such page, or no answer in time."""
         try:
-            response = await self._client.get(self._url)
-        except NO_ANSWER:
+            async with asyncio.timeout(self._timeout_s), self._client.stream("GET", self._url) as response:
+                if not response.is_success:
+                    return None
+                body = bytearray()
+                async for chunk in response.aiter_raw():
+                    body += chunk
+                    if len(body) > MOST_BYTES:
+                        return None
+        except (*NO_ANSWER, TimeoutError):
             return None
-        return metrics_from(response.text) if response.is_success else None
+        return metrics_from(body.decode("utf-8", "replace"))
 
     async def close(self) -> None:
         await self._client.aclose()

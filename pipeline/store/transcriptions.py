@@ -147,7 +147,8 @@ class TranscriptionStore:
             return tuple(_attempt(row) for row in session.scalars(query))
 
     def close_abandoned(self) -> int:
-        """Book the calls whose process ended before it could: what they cost is estimated from the image."""
+        """Book the calls whose process ended before it could, at the image's visual tokens: the text around it is
+        little beside them."""
         is_held = exists().where(
             PageRow.reading_id == VlmAttemptRow.reading_id,
             PageRow.page_number == VlmAttemptRow.page_number,

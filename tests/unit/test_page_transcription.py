@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
+
 from models.errors import VlmError, VlmServerError, VlmUnreachable
 from models.transcription import DegradedCode, FittedImage, TokenUsage, Verdict, VlmReply, VlmRequest
 from pipeline.answers.judge import PageEvidence
@@ -129,3 +131,22 @@ def test_waiting_while_the_service_is_ill_uses_up_the_patience_of_all_calls_toge
     assert [outcome.verdict for _, outcome in books.closed] == [Verdict.UNREACHABLE] * 6
     assert len(books.opened) == 6
     assert ended_s <= 8.5
+
+
+def test_an_answer_on_which_the_judging_fails_is_booked_and_costs_its_own_page_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("workers.transcription.judge_answer", fails)
+    books = Books()
+    admission = VlmAdmission(AdaptiveLimit(1), CircuitBreaker())
+    end = asyncio.run(transcription(Engine(), admission, books, wait_s=1.0).run())
+    assert end.answer is None
+    assert end.degradation is not None
+    assert "could not be judged (RecursionError: too deep)" in end.degradation.message
+    outcomes = [outcome for _, outcome in [*books.closed, end.last]]
+    assert {outcome.verdict for outcome in outcomes} == {Verdict.BAD_RESPONSE}
+    assert {outcome.usage.prompt_tokens for outcome in outcomes} == {500}
+    assert len(books.opened) == len(outcomes) == VlmRetryLimits().lost_calls
