@@ -126,7 +126,8 @@ def explanation(explained: ExplainedPage) -> Iterator[str]:
     page = explained.page
     yield f"{explained.source}, page {page['page_number']} (document {explained.document_id[:16]})"
     yield f"route: {page['route']}: {_route_in_words(page)}"
-    yield f"read by: {page.get('read_by', 'unknown')}, in {page['elapsed_s']:.1f} s"
+    reader = "words and boxes by" if page["route"] == Route.VLM else "read by"
+    yield f"{reader}: {page.get('read_by', 'unknown')}, in {page['elapsed_s']:.1f} s"
     yield f"confidence: {_confidence_in_words(page['confidence'])}"
     yield f"page: {page['width_px']} x {page['height_px']} px at {page['dpi']:.0f} dpi{_turn_in_words(page)}"
     yield f"visual tokens if sent to the model: {page['visual_tokens_if_vlm']:,}"

@@ -43,12 +43,11 @@ def ingest_command(
     engine: Annotated[Engine | None, typer.Option(help="The OCR engine.")] = None,
     lang: Annotated[
         str | None,
-        typer.Option(
-            metavar="CODES", help="Languages of the pages, like eng+deu; auto finds those of Latin script."
-        ),
+        typer.Option(metavar="CODES", help="Languages of the pages, like eng+deu; auto finds out."),
     ] = None,
     route: Annotated[
-        RoutePolicy | None, typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page.")
+        RoutePolicy | None,
+        typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page that is not blank."),
     ] = None,
     profile: Annotated[
         TriageProfile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
@@ -61,7 +60,10 @@ def ingest_command(
         str | None, typer.Option(metavar="NAME", help="The model's name there; by default the plan's.")
     ] = None,
     vlm_profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model's profile; `doctriage plan` lists them.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The model's profile, without --plan; by default qwen2.5-vl-7b-fp8."
+        ),
     ] = None,
     plan: Annotated[
         Path | None,
@@ -71,7 +73,11 @@ def ingest_command(
     ] = None,
     vlm_wait: Annotated[
         float | None,
-        typer.Option(min=0, metavar="SECONDS", help="How long a page waits for a VLM that does not answer."),
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long a page waits for a VLM that does not answer; by default 120.",
+        ),
     ] = None,
     cost_centre: Annotated[str | None, typer.Option(metavar="NAME", help="The team that pays.")] = None,
     formats: Annotated[

@@ -21,12 +21,14 @@ ROWS_SHOWN = 50
 """Rows of a table; ``pages.jsonl`` and ``failures.jsonl`` have all of them."""
 
 DEGRADED_WORDS = {
-    DegradedCode.NO_VLM: "need the VLM and none is configured (--vlm-url)",
-    DegradedCode.AWAITING_VLM: "still wait for the VLM",
-    DegradedCode.VLM_UNAVAILABLE: "got no answer from the VLM; the same command tries them again",
-    DegradedCode.VLM_REFUSED: "were refused by the VLM's service; see its messages with `doctriage explain`",
-    DegradedCode.ANSWERS_REFUSED: "got only answers that are no transcript of them",
-    DegradedCode.PAGE_NOT_SENT: "could not be drawn for the VLM",
+    DegradedCode.NO_VLM: "without the VLM that would read them better: none is configured (--vlm-url)",
+    DegradedCode.AWAITING_VLM: "still waiting for the VLM",
+    DegradedCode.VLM_UNAVAILABLE: "without an answer from the VLM; the same command tries again",
+    DegradedCode.VLM_REFUSED: "refused by the VLM's service; `doctriage explain` has its words, the same command tries "
+    "again",
+    DegradedCode.ANSWERS_REFUSED: "with answers that are no transcript; `doctriage explain` says why, and --force asks "
+    "again",
+    DegradedCode.PAGE_NOT_SENT: "not drawn for the VLM",
 }
 """After a number of pages. Their text is the CPU's."""
 
@@ -115,7 +117,7 @@ def tokens_table(report: IngestReport) -> Table:
 
 def vlm_table(report: IngestReport) -> Table:
     """What the VLM's service billed, or is taken to have billed where it did not say."""
-    table = _table("VLM")
+    table = _table("VLM, all calls about these pages")
     for heading in ("calls", "pages transcribed", "prompt tokens", "completion tokens"):
         table.add_column(heading, justify="right")
     transcribed = sum(_pages(row, Route.VLM) for row in report.documents if row.same_bytes_as is None)
