@@ -25,6 +25,7 @@ from models.document import Document
 from models.errors import DocumentRejected, PageFailed
 from pipeline.intake import inspect_source
 from pipeline.page_pipeline import Engines, read_pages
+from pipeline.planning.configured import load_plan
 from pipeline.policy import Policy, load_policy
 from pipeline.ports import PageRaster
 from pipeline.rasterise import rasterise_pages
@@ -151,11 +152,12 @@ def _documents(
 def _read(
     file: Path, document: Document, engines: Engines, settings: Settings, policy: Policy, meter: Meter
 ) -> None:
+    plan = load_plan(settings.vlm)
     known_s, before_s = sum(meter.seconds.values()), cpu_s()
     numbers = range(1, document.page_count + 1)
     meter.pages += sum(
         not isinstance(result, PageFailed)
-        for _, result in read_pages(file, document, numbers, engines, settings, policy, None)
+        for _, result in read_pages(file, document, numbers, engines, settings, policy, plan, None)
     )
     spent_s = cpu_s() - before_s
     meter.seconds[REST] += spent_s - (sum(meter.seconds.values()) - known_s)

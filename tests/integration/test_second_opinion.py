@@ -11,6 +11,7 @@ from PIL import Image, ImageFilter
 from models.document import Document, MediaType
 from models.page import PageResult
 from pipeline.page_pipeline import read_pages
+from pipeline.planning.configured import load_plan
 from pipeline.policy import load_policy
 from pipeline.settings import ReadSettings, Settings
 from tests.unit.signals.pages import blank_page, write
@@ -36,7 +37,10 @@ def read(path: Path, settings: Settings) -> PageResult:
     document = Document(
         document_id="0" * 64, media_type=MediaType.PNG, byte_count=path.stat().st_size, page_count=1
     )
-    [(_, result)] = read_pages(path, document, [1], build_engines(settings), settings, load_policy(), None)
+    plan = load_plan(settings.vlm)
+    [(_, result)] = read_pages(
+        path, document, [1], build_engines(settings), settings, load_policy(), plan, None
+    )
     assert isinstance(result, PageResult)
     return result
 
