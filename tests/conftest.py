@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pydantic import SecretStr
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+"""A busy machine is no fault of what is tested."""
+
 
 if TYPE_CHECKING:
     from tests.postgres import PostgresServer
