@@ -128,6 +128,8 @@ def _with_stray_ends_rejoined(lines: Sequence[Line], em_px: float) -> list[Line]
     sizes = Counter(line.paragraph_number for line in lines)
     whole = list(lines)
     for stray in [line for line in lines if sizes[line.paragraph_number] == 1]:
+        if not any(line is stray for line in whole):
+            continue  # it has become the home of another
         home = next((line for line in whole if _is_broken_off(stray, line, whole, em_px)), None)
         if home is not None:
             joined = line_of(in_logical_order([*home.words, *stray.words]), home.paragraph_number)

@@ -285,3 +285,21 @@ def _typewritten(row: str, *, top: float) -> list[Word]:
         left, right = 100 + start * pitch_px + side_px, 100 + (start + len(word)) * pitch_px - side_px
         placed.append(replace(set_word, box=replace(set_word.box, left=left, right=right)))
     return placed
+
+
+def test_three_paragraphs_of_one_line_in_one_row_lose_no_word() -> None:
+    """The first is the home of the second before its own turn comes."""
+    spans = ((0, 100, 0, 20), (105, 200, 0, 20), (205, 300, 0, 20), (0, 400, 25, 45))
+    lines = []
+    for number, (left, right, top, bottom) in enumerate(spans):
+        word = Word(text=f"w{number}", box=Box(left, top, right, bottom), confidence=0.9)
+        lines.append(
+            Line(text=word.text, box=word.box, confidence=0.9, words=(word,), paragraph_number=number)
+        )
+    blocks = ordered_blocks(lines, *PAGE)
+    assert sorted(word.text for block in blocks for line in block.lines for word in line.words) == [
+        "w0",
+        "w1",
+        "w2",
+        "w3",
+    ]
