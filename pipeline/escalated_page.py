@@ -31,7 +31,8 @@ VISUAL_ELEMENTS = frozenset({RegionKind.TABLE, RegionKind.STAMP, RegionKind.HAND
 
 
 def page_evidence(page: Json) -> PageEvidence:
-    """What the CPU saw, for judging an answer. ``max_tokens`` is that of no call yet.
+    """What the CPU saw, for judging an answer. The ink, which is measured on the page as it is sent, and the tokens of
+    a call come later.
 
     PaddleOCR is sure of nearly all that it reads, so its words are believed as far as Tesseract read the same; words
     where a hand wrote are believed of nobody.
@@ -41,7 +42,7 @@ def page_evidence(page: Json) -> PageEvidence:
     written = [Box(*region["box"]) for region in page["regions"] if region["kind"] == RegionKind.HANDWRITING]
     return PageEvidence(
         lines=tuple(_line(line, written, 1.0 if agreement is None else agreement) for line in page["lines"]),
-        ink_share=signal_of(page, SignalName.INK_SHARE),
+        ink_share=None,
         language=None,
         max_tokens=0,
         has_visual_elements=any(region["kind"] in VISUAL_ELEMENTS for region in page["regions"]),

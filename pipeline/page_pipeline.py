@@ -15,8 +15,7 @@ from models.page import PageReading, PageResult, PageScore, TriageDecision
 from models.transcription import Degradation, DegradedCode
 from pipeline.assemble import assemble_page
 from pipeline.escalated_page import tier_for
-from pipeline.fit import Tier, page_fit
-from pipeline.legibility import text_height_px
+from pipeline.fit import page_fit
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
@@ -25,6 +24,7 @@ from pipeline.read import Readers, read_page
 from pipeline.score import score_page
 from pipeline.second_opinion import is_wanted, joined_score, second_opinion, with_opinion
 from pipeline.settings import Settings
+from pipeline.signals.names import SignalName
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.upright import UprightPage
 
@@ -136,25 +136,22 @@ def _read_one(
         reading,
         score,
         decision,
-        visual_tokens_if_vlm=_visual_tokens(upright, text_height_px(reading.lines), judge.plan),
+        visual_tokens_if_vlm=_visual_tokens(upright, score, judge.plan),
         elapsed_s=time.monotonic() - started_s,
         without_vlm=AWAITING_VLM if settings.vlm.is_configured else NO_VLM,
     )
 
 
-def _page_tier(text_height: float | None, upright: UprightPage, plan: ServingPlan) -> Tier:
-    return tier_for(
-        text_height,
+def _visual_tokens(upright: UprightPage, score: PageScore, plan: ServingPlan) -> int:
+    """What the page would cost the VLM in the tier that it needs."""
+    heights = (one.measured for one in score.signals if one.name == SignalName.TEXT_HEIGHT_PX)
+    tier = tier_for(
+        next(heights, None),
         width_px=upright.delivered_width_px,
         height_px=upright.delivered_height_px,
         rotation_deg=upright.rotation_deg,
         plan=plan,
     )
-
-
-def _visual_tokens(upright: UprightPage, text_height: float | None, plan: ServingPlan) -> int:
-    """What the page would cost the VLM in the tier that it needs."""
-    tier = _page_tier(text_height, upright, plan)
     image = upright.raster.image
     strips = page_fit(image.width, image.height, plan.budget_of(tier), tier)
     return sum(strip.visual_tokens for strip in strips)

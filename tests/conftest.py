@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pydantic import SecretStr
 
+# A busy machine is no fault of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
-"""A busy machine is no fault of what is tested."""
 
 
 if TYPE_CHECKING:

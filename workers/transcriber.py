@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +27,8 @@ from pipeline.ports import VlmEngine
 from pipeline.store import EscalatedPage, Store, connect_store
 from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_pdf_engine, build_vlm_engine
+from workers.child_process import begin_child
 from workers.circuit_breaker import CircuitBreaker
-from workers.logs import set_up_logs
 from workers.messages import (
     Hello,
     PageNotOurs,
@@ -41,12 +40,10 @@ from workers.messages import (
 )
 from workers.owner import current_owner
 from workers.retry import VlmRetryLimits
-from workers.scratch import use_scratch
 from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription
 from workers.vllm_metrics import VllmMetricsReader
 from workers.vlm_admission import VlmAdmission, watch
 from workers.vlm_settlement import settle_page
-from workers.worker_process import bound_memory, end_with_parent
 
 PAGES_AHEAD: Final = 8
 """Pages drawn and fitted beyond those that are being answered, so that the next ones are ready when several answers
@@ -68,13 +65,8 @@ log = structlog.get_logger()
 
 def talk_to_vlm(connection: Connection, setup: TranscriberSetup) -> None:
     """The whole life of the process; it is killed when it is not needed any more, or its parent is gone."""
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    bound_memory(setup.settings.executor.memory_limit_bytes)
-    set_up_logs(setup.settings.log_level)
-    threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
+    begin_child(setup.settings)
     owner = current_owner()
-    use_scratch(setup.settings.home, owner)
     with contextlib.closing(connect_store(setup.settings.home, setup.settings.database_url)) as store:
         connection.send(Hello(owner=owner))
         try:

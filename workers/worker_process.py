@@ -6,15 +6,10 @@ Results go from here to the database, page by page; the executor only hears abou
 from __future__ import annotations
 
 import faulthandler
-import os
-import resource
-import signal
 import tempfile
-import threading
 from collections.abc import Iterator
 from functools import cached_property
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -38,7 +33,7 @@ from pipeline.blobs import BlobStore, Snapshot
 from pipeline.outputs import page_json, page_row
 from pipeline.publish import DiskFull, ReadingUnfinished, not_writable, publish_document
 from pipeline.store import PageStore, Store, connect_store
-from workers.logs import set_up_logs
+from workers.child_process import begin_child
 from workers.messages import (
     Hello,
     Identified,
@@ -62,7 +57,6 @@ from workers.messages import (
 )
 from workers.owner import current_owner
 from workers.retry import retry_decision
-from workers.scratch import use_scratch
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
@@ -78,14 +72,9 @@ log = structlog.get_logger()
 
 def work(connection: Connection, setup: WorkerSetup) -> None:
     """The whole life of a worker; it is killed when it is not needed any more, or its parent is gone."""
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    bound_memory(setup.settings.executor.memory_limit_bytes)
-    set_up_logs(setup.settings.log_level)
-    threading.Thread(target=end_with_parent, name="end-with-parent", daemon=True).start()
+    begin_child(setup.settings)
     worker = WorkerProcess(connection, setup)
     try:
-        use_scratch(setup.settings.home, worker.owner)
         connection.send(Hello(owner=worker.owner))
         while True:
             worker.do(connection.recv())
@@ -93,21 +82,6 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
         return  # the executor is gone, and with it whoever wants an answer
     finally:
         worker.store.close()
-
-
-def bound_memory(limit_bytes: int) -> None:
-    """Let allocations beyond the limit fail, here and in the programs started from here: a document can make
-    its reader ask for more than any machine has. A lower limit that is already set stays."""
-    _, highest = resource.getrlimit(resource.RLIMIT_DATA)
-    if highest == resource.RLIM_INFINITY or limit_bytes < highest:
-        resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
-
-
-def end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
 class WorkerProcess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,6 +178,26 @@ def settlement(
         )
         .values(lease_owner=None, lease_expires_at_s=None, **values)
     )
+
+
+def result_columns(
+    *,
+    page: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    route: Route,
+    elapsed_s: float,
+    degraded_code: str | None,
+) -> dict[str, object]:
+    """What a page with a result holds."""
+    return {
+        "route": route.value,
+        "elapsed_s": elapsed_s,
+        "degraded_code": degraded_code,
+        "summary": dict(summary),
+        "result": dict(page),
+        "error_code": None,
+        "error_message": None,
+    }
 
 
 def release(condition: ColumnElement[bool]) -> Update:

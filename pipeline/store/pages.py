@@ -31,6 +31,7 @@ from pipeline.store.page_statements import (
     pages_in_state,
     read_again,
     release,
+    result_columns,
     settlement,
     transcribe_again,
 )
@@ -166,13 +167,13 @@ class PageStore:
             owner,
             state=PageState.AWAITING_VLM if awaits_vlm else PageState.DONE,
             attempts=PageRow.attempts + 1,
-            degraded_code=degraded_code,
-            route=route.value,
-            elapsed_s=elapsed_s,
-            summary=dict(summary),
-            result=dict(page),
-            error_code=None,
-            error_message=None,
+            **result_columns(
+                page=page,
+                summary=summary,
+                route=route,
+                elapsed_s=elapsed_s,
+                degraded_code=degraded_code,
+            ),
         )
 
     def fail_page(self, reading_id: int, page_number: int, *, owner: str, code: str, message: str) -> bool:

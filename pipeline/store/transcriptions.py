@@ -18,7 +18,7 @@ from models.page import Route
 from models.tables import PageRow, PageState, VlmAttemptRow
 from models.transcription import Attempt, Evidence, TokenUsage, Verdict
 from pipeline.store.database import Database, in_key_order, rows_changed
-from pipeline.store.page_statements import settlement
+from pipeline.store.page_statements import result_columns, settlement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +119,13 @@ class TranscriptionStore:
             owner=owner,
             held_as=PageState.TRANSCRIBING,
             state=PageState.DONE,
-            route=route.value,
-            degraded_code=degraded_code,
-            elapsed_s=elapsed_s,
-            summary=dict(summary),
-            result=dict(page),
-            error_code=None,
-            error_message=None,
+            **result_columns(
+                page=page,
+                summary=summary,
+                route=route,
+                elapsed_s=elapsed_s,
+                degraded_code=degraded_code,
+            ),
         )
         with self._database.write() as session:
             if last_call is not None:

@@ -24,7 +24,7 @@ def page(**changes: Any) -> dict[str, Any]:
         "rotation_deg": 0,
         "lines": [line],
         "regions": [],
-        "signals": [{"name": "ink_share", "measured": 0.04}, {"name": "text_height_px", "measured": None}],
+        "signals": [{"name": "text_height_px", "measured": None}],
     }
     return values | changes
 
@@ -35,10 +35,10 @@ def confidence(of: dict[str, Any]) -> float | None:
     return word.confidence
 
 
-def test_words_and_ink_are_evidence_as_they_were_read() -> None:
+def test_words_are_evidence_as_they_were_read() -> None:
     evidence = page_evidence(page())
     assert confidence(page()) == 0.96
-    assert evidence.ink_share == 0.04
+    assert evidence.ink_share is None
     assert not evidence.has_visual_elements
 
 
