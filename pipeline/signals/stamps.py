@@ -1,4 +1,4 @@
-"""Stamps: coloured ink in a ring or a frame; of any colour rings, frames that lean and lines of type that lean.
+"""Stamps: coloured ink in a ring, an oval or a frame; of any colour rings, frames that lean and lines of type that lean.
 
 Rings and colours are looked for at half the view (49 dpi on A4).
 """
@@ -37,6 +37,12 @@ MOST_FILLED_BLACK: Final = 0.5
 MOST_OUTSIDE: Final = 0.15
 """Share of the ink that may lie beyond the ring: letters and signatures that cross it."""
 
+MOST_OVAL: Final = 2.0
+"""Oval seals are seldom longer than twice their width."""
+
+OVAL_LEAST: Final = 0.8
+"""Two coloured digits, stretched to a square, have ink in more than half of the directions."""
+
 TILT_DEG: Final = 2.0
 """A frame that leans this much on a straightened page was put there by hand."""
 
@@ -57,7 +63,7 @@ SLIGHT_LEAN_COST: Final = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """``strength`` is the share of the ring's 72 directions, or of the frame's weakest side, that carries
+    """``strength`` is the share of the ring's or oval's 72 directions, or of the frame's weakest side, that carries
     ink; for a frame that leans, of all its sides; for a line of type that leans, twice as steep as its evenness.
     The box is in view pixels."""
 
@@ -92,7 +98,8 @@ def find_stamps(view: PageView, rules: Rules) -> tuple[Stamp, ...]:
     if view.rgb is not None:
         for mask in coloured_inks(view.rgb):
             found += [
-                _as_stamp(blob, max(ring_share(blob), frame_share(blob))) for blob in _coloured_blobs(mask)
+                _as_stamp(blob, max(ring_share(blob), oval_share(blob), frame_share(blob)))
+                for blob in _coloured_blobs(mask)
             ]
     found += _leaning_stamps(view)
     kept: list[Stamp] = []
@@ -155,6 +162,22 @@ def ring_share(blob: _Blob) -> float:
         return 0.0
     on_ring = np.abs(distance - radius) <= max(1.5, 0.06 * radius)
     return len(np.unique(_directions(blob.xs[on_ring] - x, blob.ys[on_ring] - y))) / DIRECTIONS
+
+
+def oval_share(blob: _Blob) -> float:
+    """The share of a ring once the smallest turned rectangle around the blob is stretched to a square; 0 below
+    ``OVAL_LEAST``, and for longer and filled shapes."""
+    points = np.stack([blob.xs, blob.ys], axis=1).astype(np.float32)
+    (x, y), (width, height), turn_deg = cv2.minAreaRect(points)
+    side = max(width, height)
+    if side > MOST_OVAL * min(width, height) or len(blob.xs) > MOST_FILLED * width * height:
+        return 0.0
+    cosine, sine = np.cos(np.deg2rad(turn_deg)), np.sin(np.deg2rad(turn_deg))
+    along = ((blob.xs - x) * cosine + (blob.ys - y) * sine) * side / width
+    across = ((blob.ys - y) * cosine - (blob.xs - x) * sine) * side / height
+    size = round(side)
+    share = ring_share(_Blob(0, 0, size, size, along + side / 2, across + side / 2))
+    return share if share >= OVAL_LEAST else 0.0
 
 
 def frame_share(blob: _Blob) -> float:

@@ -89,10 +89,6 @@ def test_a_table_with_spans_keeps_its_cells_or_asks_to_be_seen(cousin: Cousin, c
 
 @each(sheets.stamped_sheets())
 def test_a_stamp_over_text_asks_to_be_seen(cousin: Cousin, check: Check) -> None:
-    if "oval" in cousin.name:
-        pytest.xfail(
-            "a known failure, docs/triage.md: the ring of an oval stamp that leans is not seen as one"
-        )
     check(cousin)
 
 

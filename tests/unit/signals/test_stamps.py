@@ -33,6 +33,15 @@ def ring(
     draw.text((x - 40, y - 8), "CITY OFFICE", fill=colour)
 
 
+def oval(page: Image.Image, colour: tuple[int, int, int], degrees: float) -> None:
+    patch = Image.new("RGBA", (260, 170), (0, 0, 0, 0))
+    draw = ImageDraw.Draw(patch)
+    draw.ellipse((3, 3, 256, 166), outline=(*colour, 255), width=4)
+    draw.text((70, 76), "DISTRICT REGISTRY", fill=(*colour, 255))
+    turned = patch.rotate(degrees, expand=True, resample=Image.Resampling.BICUBIC)
+    page.paste(turned, (380, 540), turned)
+
+
 def tilted_frame(page: Image.Image, colour: tuple[int, int, int], degrees: float) -> None:
     patch = Image.new("RGBA", (260, 110), (0, 0, 0, 0))
     draw = ImageDraw.Draw(patch)
@@ -63,6 +72,25 @@ def test_a_leaning_coloured_frame_across_printed_lines_is_a_stamp(degrees: float
     tilted_frame(page, COLOURS["red"], degrees)
 
     assert strength(page) >= 0.8
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+@pytest.mark.parametrize("degrees", [0, 7, -20, 45, 90])
+def test_a_coloured_oval_at_any_angle_is_a_stamp(colour: str, degrees: float) -> None:
+    page = blank_page("RGB")
+    write_lines(page, 40)
+    oval(page, COLOURS[colour], degrees)
+
+    assert strength(page) >= 0.9
+
+
+def test_coloured_numbers_and_filled_ovals_are_none() -> None:
+    page = blank_page("RGB")
+    for n, price in enumerate(("47", "8.90", "16", "00")):
+        write(page, price, 120, 150 + 200 * n, size=72, fill="#c01828")
+        ImageDraw.Draw(page).ellipse((420, 150 + 200 * n, 560, 240 + 200 * n), fill="#c01828")
+
+    assert strength(page) < 0.8
 
 
 def test_a_black_ring_in_the_open_is_a_stamp_on_a_grey_page() -> None:
