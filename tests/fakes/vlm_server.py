@@ -48,6 +48,9 @@ __all__ = ["DEFAULT_BUDGET", "TEMPLATE_TOKENS", "FakeVlm", "Fault", "Script"]
 TEMPLATE_TOKENS = 19
 """What the chat template adds to every prompt."""
 IMAGE_FRAME_TOKENS = 2
+FULL_CACHE_USAGE = 0.9
+"""With every place taken: a plan gives no more places than the key-value cache has room for."""
+
 DEFAULT_BUDGET = VisualTokenBudget(
     family=model_family("qwen2.5-vl"), min_pixels=200_704, max_pixels=1_756_160
 )
@@ -139,7 +142,7 @@ class FakeVlm:
         return JSONResponse({"object": "list", "data": [{"id": self.model_id, "object": "model"}]})
 
     async def _metrics(self, request: Request) -> Response:
-        usage = self._load.share if self.kv_cache_usage is None else self.kv_cache_usage
+        usage = FULL_CACHE_USAGE * self._load.share if self.kv_cache_usage is None else self.kv_cache_usage
         running, waiting = self._load.running, self._load.waiting
         return PlainTextResponse(
             metrics_text(self.model_id, running=running, waiting=waiting, kv_cache_usage=usage)
