@@ -20,6 +20,7 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
+    Integer,
     MetaData,
     String,
     TypeDecorator,
@@ -141,13 +142,15 @@ class PageRow(Base):
 
 
 class SubmissionRow(Base):
-    """One run: which folder it wrote into, who pays, with which settings."""
+    """One run: which folder it wrote into, who pays (``cost_centre``), who started it (``submitter``), with which
+    settings."""
 
     __tablename__ = "submissions"
 
     submission_id: Mapped[int] = mapped_column(primary_key=True)
     out_dir: Mapped[str]
     cost_centre: Mapped[str | None]
+    submitter: Mapped[str | None]
     fingerprint: Mapped[str] = mapped_column(String(64))
     created_at_s: Mapped[float]
     finished_at_s: Mapped[float | None]
@@ -176,7 +179,10 @@ class SourceRow(Base):
 class VlmAttemptRow(Base):
     """One call to the VLM about one page, written before the call and closed with what came of it; an open one
     (no ``verdict``) whose page is not being transcribed was abandoned by its process. ``usage_is_estimated``:
-    the server did not say what it billed."""
+    the server did not say what it billed.
+
+    An open call is also the reservation of what it may cost at most, in the budgets of ``cost_centre`` for ``month``
+    (UTC, ``2026-11``). The database refuses to change or delete a closed one."""
 
     __tablename__ = "vlm_attempts"
     __table_args__ = (
@@ -206,3 +212,132 @@ class VlmAttemptRow(Base):
     reasoning_tokens: Mapped[int | None]
     usage_is_estimated: Mapped[bool | None]
     elapsed_s: Mapped[float | None]
+    cost_centre: Mapped[str | None]
+    month: Mapped[str | None] = mapped_column(String(7))
+    predicted_prompt_tokens: Mapped[int | None]
+    reserved_tokens: Mapped[int | None]
+    reserved_micro: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class LedgerKind(StrEnum):
+    CPU_PAGE = "cpu_page"
+    """An attempt to read a page on the CPU."""
+    VLM_CALL = "vlm_call"
+    """An attempt to have the VLM transcribe it."""
+    CACHE_HIT = "cache_hit"
+    """Pages of one document that a run took as an earlier one had finished them, for nothing."""
+    REVERSAL = "reversal"
+    """Another entry, taken back: its numbers with the opposite sign."""
+
+
+ENTRY_ID = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite counts up by itself in an INTEGER alone."""
+
+
+class LedgerRow(Base):
+    """One entry of the ledger, with all that a bill says of it. Entries are only ever added: the database refuses to
+    change or delete one, and a correction is a ``reversal`` (of ``reverses_entry_id``) and a new entry.
+
+    ``entry_key`` names the attempt, so that none is booked twice. ``day`` is that of ``booked_at_s`` in UTC,
+    ``2026-11-30``. ``cost_centre`` is a team, or ``team/project``. ``reason`` is the first one that triage had for the
+    VLM. ``is_wasted``: nothing of the attempt is in the page's text.
+
+    ``pages``, ``vlm_pages`` and ``cached_pages`` are summed for bills: 1 where the entry finished the page's reading on
+    the CPU, where it gave the page the VLM's text, and the number of pages taken from an earlier run. ``cpu_pages`` is
+    1 for each attempt on the CPU, which is what its price is for.
+
+    Tokens are whole, and 0 where there are none or the server does not tell them apart: cached ones are part of the
+    prompt's, reasoning ones of the completion's. ``predicted_prompt_tokens`` are those expected of the call, text and
+    all. ``avoided_tokens`` and ``avoided_micro`` are what the VLM would have cost for a page that triage kept from it.
+
+    Prices are micro-units of ``currency`` for a million, as ``price_book_version`` had them; None: it had none. Costs
+    are whole micro-units, None where a price was missing.
+    """
+
+    __tablename__ = "ledger"
+    __table_args__ = (Index(None, "day", "team"), Index(None, "document_id", "page_number"))
+
+    entry_id: Mapped[int] = mapped_column(ENTRY_ID, primary_key=True)
+    entry_key: Mapped[str] = mapped_column(String(160), unique=True)
+    kind: Mapped[LedgerKind] = mapped_column(_enum_column(LedgerKind))
+    booked_at_s: Mapped[float]
+    day: Mapped[str] = mapped_column(String(10))
+    cost_centre: Mapped[str] = mapped_column(SORTED_TEXT)
+    team: Mapped[str] = mapped_column(SORTED_TEXT)
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.submission_id"))
+    submitter: Mapped[str | None]
+    document_id: Mapped[str] = mapped_column(String(64))
+    reading_id: Mapped[int]
+    page_number: Mapped[int | None]
+    attempt: Mapped[int | None]
+    model_id: Mapped[str | None]
+    route: Mapped[str | None] = mapped_column(String(20))
+    outcome: Mapped[str] = mapped_column(String(80))
+    reason: Mapped[str | None] = mapped_column(String(80))
+    is_forced: Mapped[bool]
+    is_audit: Mapped[bool]
+    is_wasted: Mapped[bool]
+    pages: Mapped[int] = mapped_column(default=0)
+    vlm_pages: Mapped[int] = mapped_column(default=0)
+    cached_pages: Mapped[int] = mapped_column(default=0)
+    cpu_pages: Mapped[int] = mapped_column(default=0)
+    predicted_visual_tokens: Mapped[int] = mapped_column(default=0)
+    predicted_prompt_tokens: Mapped[int] = mapped_column(default=0)
+    prompt_tokens: Mapped[int] = mapped_column(default=0)
+    cached_tokens: Mapped[int] = mapped_column(default=0)
+    completion_tokens: Mapped[int] = mapped_column(default=0)
+    reasoning_tokens: Mapped[int] = mapped_column(default=0)
+    usage_is_estimated: Mapped[bool] = mapped_column(default=False)
+    cpu_s: Mapped[float | None]
+    avoided_tokens: Mapped[int] = mapped_column(default=0)
+    currency: Mapped[str] = mapped_column(String(3))
+    price_book_version: Mapped[str]
+    prompt_price_micro: Mapped[int | None] = mapped_column(BigInteger)
+    cached_price_micro: Mapped[int | None] = mapped_column(BigInteger)
+    completion_price_micro: Mapped[int | None] = mapped_column(BigInteger)
+    cpu_page_price_micro: Mapped[int | None] = mapped_column(BigInteger)
+    cost_micro: Mapped[int | None] = mapped_column(BigInteger)
+    avoided_micro: Mapped[int | None] = mapped_column(BigInteger)
+    reverses_entry_id: Mapped[int | None] = mapped_column(ForeignKey("ledger.entry_id"), unique=True)
+
+
+class WhenSpent(StrEnum):
+    """What becomes of a page that would go beyond its cost centre's budget."""
+
+    DEGRADE = "degrade"
+    """It keeps the CPU's text, and says why."""
+    HOLD = "hold"
+    """The same for now; a later run sends it, once the budget has room again."""
+    REJECT = "reject"
+    """As ``degrade``; new submissions of the cost centre are refused."""
+
+
+class BudgetRow(Base):
+    """What a cost centre may spend on the VLM in a calendar month (UTC), in micro-units of ``currency``, in tokens, or
+    both; None is no limit. A team's budget holds for all its projects together."""
+
+    __tablename__ = "budgets"
+
+    cost_centre: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
+    limit_micro: Mapped[int | None] = mapped_column(BigInteger)
+    currency: Mapped[str | None] = mapped_column(String(3))
+    limit_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    warn_percent: Mapped[int]
+    when_spent: Mapped[WhenSpent] = mapped_column(_enum_column(WhenSpent))
+    updated_at_s: Mapped[float]
+
+
+class BudgetMonthRow(Base):
+    """Where a budget stands in one month. The limits are copied from the budget, so that one conditional UPDATE of one
+    row reserves: ``spent + reserved`` never exceeds them."""
+
+    __tablename__ = "budget_months"
+
+    cost_centre: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
+    month: Mapped[str] = mapped_column(String(7), primary_key=True)
+    limit_micro: Mapped[int | None] = mapped_column(BigInteger)
+    limit_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    reserved_micro: Mapped[int] = mapped_column(BigInteger, default=0)
+    reserved_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
+    spent_micro: Mapped[int] = mapped_column(BigInteger, default=0)
+    spent_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
