@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from models.budget import WhenSpent
 from models.text import writable
 
 
@@ -299,17 +300,6 @@ class LedgerRow(Base):
     cost_micro: Mapped[int | None] = mapped_column(BigInteger)
     avoided_micro: Mapped[int | None] = mapped_column(BigInteger)
     reverses_entry_id: Mapped[int | None] = mapped_column(ForeignKey("ledger.entry_id"), unique=True)
-
-
-class WhenSpent(StrEnum):
-    """What becomes of a page that would go beyond its cost centre's budget."""
-
-    DEGRADE = "degrade"
-    """It keeps the CPU's text, and says why."""
-    HOLD = "hold"
-    """The same for now; a later run sends it, once the budget has room again."""
-    REJECT = "reject"
-    """As ``degrade``; new submissions of the cost centre are refused."""
 
 
 class BudgetRow(Base):
