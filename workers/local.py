@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from models.document import Document, MediaType
-from models.errors import PageNotFound, SettingsError, SourceUnreadable
-from pipeline.blobs import BlobStore, sha256_of
+from models.errors import PageNotFound, SettingsError
+from pipeline.blobs import BlobStore
 from pipeline.planning.configured import load_plan
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy, load_policy
@@ -24,6 +24,7 @@ from workers.logs import log_event, set_up_logs
 from workers.messages import EngineBuilder, TranscriberSetup, WorkerSetup
 from workers.owner import is_alive
 from workers.pool import WorkerPool
+from workers.references import document_id_of
 from workers.report import RunTotals, finish_run
 from workers.run import IngestRun, identify_engines
 from workers.run_state import RunOptions
@@ -34,7 +35,6 @@ from workers.vlm_desk import VlmDesk
 __all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest"]
 
 CGROUP_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-MIN_ID_DIGITS = 8
 
 
 def ingest(
@@ -95,7 +95,7 @@ def find_page(reference: str, page_number: int, *, settings: Settings) -> Stored
     bytes, or at least eight digits of the document id. Raises ``PageNotFound``."""
     home = settings.home.absolute()
     with contextlib.closing(open_store(home, settings.database_url)) as store:
-        document_id = _document_id(store, reference)
+        document_id = document_id_of(store, reference)
         document = store.pages.document(document_id)
         page = store.submissions.newest_page(document_id, page_number)
         if document is None or page is None:
@@ -246,25 +246,3 @@ def _why_no_page(store: Store, document: Document | None, document_id: str, page
         return f"page {page_number} is not read yet; ingest it first"
     code, message = failure
     return f"page {page_number} could not be read ({code}): {message}"
-
-
-def _document_id(store: Store, reference: str) -> str:
-    """The document a user means. Raises ``PageNotFound`` for none, or for more than one."""
-    path = Path(reference)
-    if path.is_file():
-        try:
-            document_id = sha256_of(path)
-        except SourceUnreadable as error:
-            raise PageNotFound(f"{reference}: {error}") from error
-        if store.pages.document(document_id) is not None:
-            return document_id
-    named = store.submissions.documents_named(reference)
-    if named:
-        return named[0]
-    is_id = len(reference) >= MIN_ID_DIGITS and set(reference) <= set("0123456789abcdef")
-    starting = store.submissions.documents_starting(reference) if is_id else ()
-    if len(starting) == 1:
-        return starting[0]
-    if starting:
-        raise PageNotFound(f"{reference}: {len(starting)} documents begin so; give more digits of the id")
-    raise PageNotFound(f"{reference}: not ingested yet; name a source, its file, or its document id")
