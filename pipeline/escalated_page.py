@@ -14,14 +14,14 @@ from models.geometry import Box
 from models.page import ReadBy, RegionKind
 from models.text import Line, Word
 from pipeline.answers.judge import PageEvidence
-from pipeline.fit import Tier
+from pipeline.fit import StripFit, Tier, page_fit
 from pipeline.legibility import choose_tier
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import PdfEngine
 from pipeline.rasterise import rasterise_pages
 from pipeline.settings import RasteriseSettings
 from pipeline.signals.names import SignalName
-from pipeline.upright import turned
+from pipeline.upright import turned, turned_size
 from pipeline.visual_tokens import VisualTokenBudget
 
 Json = Mapping[str, Any]
@@ -89,6 +89,27 @@ def tier_for(
         width_px, height_px = height_px, width_px
     budget = VisualTokenBudget(family=plan.family, min_pixels=plan.min_pixels, max_pixels=plan.max_pixels)
     return choose_tier(text_height_px, width_px, height_px, plan.tiers, budget)
+
+
+def strips_of(page: Json, plan: ServingPlan, tier: Tier | None = None) -> tuple[StripFit, ...]:
+    """The images that the page is sent as, without its pixels: in the tier that it was counted in, unless another is
+    given."""
+    return strips_for(
+        tier or tier_of(page, plan),
+        width_px=page["width_px"],
+        height_px=page["height_px"],
+        rotation_deg=page["rotation_deg"],
+        skew_deg=page["skew_deg"],
+        plan=plan,
+    )
+
+
+def strips_for(
+    tier: Tier, *, width_px: int, height_px: int, rotation_deg: int, skew_deg: float, plan: ServingPlan
+) -> tuple[StripFit, ...]:
+    """The images that ``draw_upright`` and ``fit_page`` make of a page; sizes are those of the page as delivered."""
+    size_px = turned_size(width_px, height_px, rotation_deg=rotation_deg, skew_deg=skew_deg)
+    return page_fit(*size_px, plan.budget_of(tier), tier)
 
 
 def draw_upright(

@@ -20,6 +20,8 @@ from models.text import Block, Line, writable
 from models.transcription import Attempt, Degradation, PageAnswer
 
 SCHEMA_VERSION: Final = 2
+SKEW_DECIMALS: Final = 2
+SIGNAL_DECIMALS: Final = 4
 
 Json = Mapping[str, Any]
 
@@ -55,7 +57,7 @@ def page_json(result: PageResult) -> Json:
         "height_px": result.height_px,
         "dpi": round(result.dpi, 2),
         "rotation_deg": result.rotation_deg,
-        "skew_deg": round(result.skew_deg, 2),
+        "skew_deg": round(result.skew_deg, SKEW_DECIMALS),
         "text": writable(result.text),
         "markdown": writable(result.markdown),
         "confidence": _rounded(result.confidence),
@@ -288,4 +290,4 @@ def _box_json(box: Box) -> list[float]:
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)
+    return None if value is None else round(float(value), SIGNAL_DECIMALS)

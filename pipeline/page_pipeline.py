@@ -14,8 +14,8 @@ from models.errors import PageFailed
 from models.page import PageReading, PageResult, PageScore, TriageDecision
 from models.transcription import Degradation, DegradedCode
 from pipeline.assemble import assemble_page
-from pipeline.escalated_page import tier_for
-from pipeline.fit import page_fit
+from pipeline.escalated_page import strips_for, tier_for
+from pipeline.outputs import SIGNAL_DECIMALS, SKEW_DECIMALS
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
@@ -143,17 +143,25 @@ def _read_one(
 
 
 def _visual_tokens(upright: UprightPage, score: PageScore, plan: ServingPlan) -> int:
-    """What the page would cost the VLM in the tier that it needs."""
+    """What the page would cost the VLM in the tier that it needs. It is drawn again for that from what its JSON keeps,
+    which is rounded."""
     heights = (one.measured for one in score.signals if one.name == SignalName.TEXT_HEIGHT_PX)
+    height_px = next(heights, None)
     tier = tier_for(
-        next(heights, None),
+        None if height_px is None else round(height_px, SIGNAL_DECIMALS),
         width_px=upright.delivered_width_px,
         height_px=upright.delivered_height_px,
         rotation_deg=upright.rotation_deg,
         plan=plan,
     )
-    image = upright.raster.image
-    strips = page_fit(image.width, image.height, plan.budget_of(tier), tier)
+    strips = strips_for(
+        tier,
+        width_px=upright.delivered_width_px,
+        height_px=upright.delivered_height_px,
+        rotation_deg=upright.rotation_deg,
+        skew_deg=round(upright.skew_deg, SKEW_DECIMALS),
+        plan=plan,
+    )
     return sum(strip.visual_tokens for strip in strips)
 
 

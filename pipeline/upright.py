@@ -78,3 +78,21 @@ def turned(raster: PageRaster, *, rotation_deg: int, skew_deg: float) -> Upright
         delivered_width_px=raster.image.width,
         delivered_height_px=raster.image.height,
     )
+
+
+def turned_size(width_px: int, height_px: int, *, rotation_deg: int, skew_deg: float) -> tuple[int, int]:
+    """Width and height of the image that ``turned`` makes of a page of this size, without its pixels. As
+    ``Image.rotate`` reckons, operation for operation: its rounding decides the last pixel."""
+    if rotation_deg in (90, 270):
+        width_px, height_px = height_px, width_px
+    if not skew_deg:
+        return width_px, height_px
+    angle = -math.radians(-skew_deg % 360.0)
+    cos, sin = round(math.cos(angle), 15), round(math.sin(angle), 15)
+    centre_x, centre_y = width_px / 2, height_px / 2
+    shift_x = cos * -centre_x + sin * -centre_y + 0.0 + centre_x
+    shift_y = -sin * -centre_x + cos * -centre_y + 0.0 + centre_y
+    corners = ((0, 0), (width_px, 0), (width_px, height_px), (0, height_px))
+    across = [cos * x + sin * y + shift_x for x, y in corners]
+    down = [-sin * x + cos * y + shift_y for x, y in corners]
+    return math.ceil(max(across)) - math.floor(min(across)), math.ceil(max(down)) - math.floor(min(down))

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from pipeline.escalated_page import page_evidence, tier_of
+from pipeline.escalated_page import page_evidence, strips_of, tier_of
+from pipeline.fit import fit_page
 from pipeline.planning.configured import load_plan
+from pipeline.ports import PageRaster
 from pipeline.settings import VlmSettings
+from pipeline.upright import turned
 
 PLAN = load_plan(VlmSettings())
 
@@ -22,6 +26,7 @@ def page(**changes: Any) -> dict[str, Any]:
         "width_px": 1654,
         "height_px": 2339,
         "rotation_deg": 0,
+        "skew_deg": 0.0,
         "lines": [line],
         "regions": [],
         "signals": [{"name": "text_height_px", "measured": None}],
@@ -69,3 +74,22 @@ def test_large_print_takes_a_smaller_tier_than_small_print_or_none() -> None:
 def test_a_page_on_its_side_is_counted_as_it_is_read() -> None:
     sideways = page(width_px=2339, height_px=1654, rotation_deg=90)
     assert tier_of(sideways, PLAN) == tier_of(page(), PLAN)
+
+
+@pytest.mark.parametrize(
+    ("rotation_deg", "skew_deg"), [(0, 0.0), (90, 0.0), (0, -1.37), (180, 2.5), (270, 11.99)]
+)
+@pytest.mark.parametrize("size_px", [(1654, 2339), (480, 620), (30, 6_100)])
+def test_what_a_page_is_sent_as_is_known_without_drawing_it(
+    size_px: tuple[int, int], rotation_deg: int, skew_deg: float
+) -> None:
+    width_px, height_px = size_px
+    known = page(width_px=width_px, height_px=height_px, rotation_deg=rotation_deg, skew_deg=skew_deg)
+    raster = PageRaster(page_number=1, image=Image.new("L", size_px, 255), dpi=200)
+    image = turned(raster, rotation_deg=rotation_deg, skew_deg=skew_deg).raster.image
+    for tier in PLAN.tiers:
+        sent = fit_page(image, PLAN.budget_of(tier), tier)
+        expected = [(one.width_px, one.height_px, one.visual_tokens) for one in sent]
+        strips = strips_of(known, PLAN, tier)
+        got = [(one.canvas_width_px, one.canvas_height_px, one.visual_tokens) for one in strips]
+        assert got == expected

@@ -12,7 +12,7 @@ from PIL import Image
 
 from models.geometry import Box
 from pipeline.ports import PageRaster
-from pipeline.upright import as_delivered, turned
+from pipeline.upright import as_delivered, turned, turned_size
 
 TURNS = st.sampled_from((0, 90, 180, 270))
 SKEWS = st.one_of(st.just(0.0), st.floats(-12, 12))
@@ -88,3 +88,12 @@ def test_what_a_small_turn_uncovers_is_white(mode: str) -> None:
 def test_an_unturned_page_is_the_same_image() -> None:
     page = raster(30, 30)
     assert as_delivered(page).raster.image is page.image
+
+
+@given(width=st.integers(1, 500), height=st.integers(1, 500), rotation=TURNS, skew=SKEWS)
+@settings(max_examples=200)
+def test_the_size_of_a_turned_page_is_known_without_turning_it(
+    width: int, height: int, rotation: int, skew: float
+) -> None:
+    image = turned(raster(width, height), rotation_deg=rotation, skew_deg=skew).raster.image
+    assert turned_size(width, height, rotation_deg=rotation, skew_deg=skew) == image.size
