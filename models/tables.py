@@ -253,10 +253,24 @@ class LedgerRow(Base):
 
     Prices are micro-units of ``currency`` for a million, as ``price_book_version`` had them; None: it had none. Costs
     are whole micro-units, None where a price was missing.
+
+    ``ix_ledger_statement`` begins with what statements group by and goes on with what they sum: in its order they are
+    summed without looking at an entry, and what other months hold costs nothing.
     """
 
     __tablename__ = "ledger"
-    __table_args__ = (Index(None, "day", "team"), Index(None, "document_id", "page_number"))
+    __table_args__ = (
+        Index(
+            "ix_ledger_statement",
+            *("day", "team", "cost_centre", "currency", "kind", "model_id", "reason"),
+            *("is_forced", "is_wasted", "usage_is_estimated"),
+            *("pages", "vlm_pages", "cached_pages", "cpu_pages", "cpu_s"),
+            *("predicted_prompt_tokens", "prompt_tokens", "cached_tokens"),
+            *("completion_tokens", "reasoning_tokens", "avoided_tokens"),
+            *("cost_micro", "avoided_micro"),
+        ),
+        Index(None, "document_id", "page_number"),
+    )
 
     entry_id: Mapped[int] = mapped_column(ENTRY_ID, primary_key=True)
     entry_key: Mapped[str] = mapped_column(String(160), unique=True)

@@ -15,6 +15,15 @@ depends_on = None
 SORTED_TEXT: Final = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 ENTRY_ID: Final = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+STATEMENT_COLUMNS: Final = [
+    *("day", "team", "cost_centre", "currency", "kind", "model_id", "reason"),
+    *("is_forced", "is_wasted", "usage_is_estimated"),
+    *("pages", "vlm_pages", "cached_pages", "cpu_pages", "cpu_s"),
+    *("predicted_prompt_tokens", "prompt_tokens", "cached_tokens"),
+    *("completion_tokens", "reasoning_tokens", "avoided_tokens"),
+    *("cost_micro", "avoided_micro"),
+]
+
 SETTLED: Final = {
     "ledger": ("TRUE", "the ledger is only added to; book a reversal"),
     "vlm_attempts": ("OLD.verdict IS NOT NULL", "a call that is closed stays as it was booked"),
@@ -117,7 +126,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("reverses_entry_id", name=op.f("uq_ledger_reverses_entry_id")),
     )
     with op.batch_alter_table("ledger", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_ledger_day_ledger_team"), ["day", "team"], unique=False)
+        batch_op.create_index("ix_ledger_statement", STATEMENT_COLUMNS, unique=False)
         batch_op.create_index(
             batch_op.f("ix_ledger_document_id_ledger_page_number"),
             ["document_id", "page_number"],
@@ -150,7 +159,7 @@ def downgrade() -> None:
 
     with op.batch_alter_table("ledger", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_ledger_document_id_ledger_page_number"))
-        batch_op.drop_index(batch_op.f("ix_ledger_day_ledger_team"))
+        batch_op.drop_index("ix_ledger_statement")
 
     op.drop_table("ledger")
     op.drop_table("budgets")
