@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,7 @@ from benchmarks.pages import sample_pages, write_scanned_pdf
 from models.document import Document
 from models.page import PageResult, Route
 from pipeline.blobs import BlobStore
+from pipeline.chargeback.entries import Account, read_page_entry
 from pipeline.intake import inspect_source
 from pipeline.outputs import page_json, page_row
 from pipeline.page_pipeline import read_pages
@@ -37,6 +39,7 @@ from pipeline.store import Store, open_store
 from pipeline.visual_tokens import VisualTokenBudget
 from tests.fakes.vlm_script import ChatRequest
 from tests.fakes.vlm_server import FakeVlm, Fault, Script
+from workers.accounts import open_account
 from workers.bootstrap import build_engines, build_pdf_engine
 from workers.messages import PageTranscribed, TranscriberSetup
 from workers.vlm_desk import VlmDesk
@@ -132,9 +135,10 @@ def prepare(pdf: Path, store: Store, settings: Settings) -> tuple[Document, int,
     store.pages.save_document(document)
     reading_id = store.pages.open_reading(document, "benchmark", force=False).reading_id
     kinds = _read_kinds(path, document, settings)
+    account = open_account(OWNER, settings.chargeback, load_plan(settings.vlm))
     for number in range(1, document.page_count + 1):
         page = {**kinds[(number - 1) % len(kinds)], "page_number": number}
-        _let_wait(store, document, reading_id, page)
+        _let_wait(store, document, reading_id, page, account)
     return document, reading_id, tuple(str(page["text"]) for page in kinds)
 
 
@@ -148,7 +152,9 @@ def _read_kinds(path: Path, document: Document, settings: Settings) -> tuple[Map
     return tuple(page_json(outcome) for outcome in outcomes if isinstance(outcome, PageResult))
 
 
-def _let_wait(store: Store, document: Document, reading_id: int, page: Mapping[str, Any]) -> None:
+def _let_wait(
+    store: Store, document: Document, reading_id: int, page: Mapping[str, Any], account: Account
+) -> None:
     number = page["page_number"]
     store.pages.claim_pages(reading_id, [number], owner=OWNER, lease_s=3600)
     store.pages.finish_page(
@@ -159,6 +165,15 @@ def _let_wait(store: Store, document: Document, reading_id: int, page: Mapping[s
         summary=page_row("", document.document_id, page),
         route=Route.OCR_DEGRADED,
         elapsed_s=page["elapsed_s"],
+        entry=read_page_entry(
+            account,
+            page,
+            document_id=document.document_id,
+            reading_id=reading_id,
+            is_final=False,
+            cpu_s=None,
+            when=datetime.now(UTC),
+        ),
         awaits_vlm=True,
     )
 
@@ -226,9 +241,11 @@ def transcribe(
 ) -> tuple[Mapping[Route, int], tuple[Sample, ...]]:
     """Every page to its end, as the executor has it done."""
     submission_id = store.submissions.start_submission(
-        out_dir="none", cost_centre=None, fingerprint="benchmark"
+        out_dir="none", cost_centre=OWNER, submitter=None, fingerprint="benchmark"
     )
-    setup = TranscriberSetup(settings=settings, plan=load_plan(settings.vlm), submission_id=submission_id)
+    plan = load_plan(settings.vlm)
+    account = open_account(OWNER, settings.chargeback, plan).of_submission(submission_id)
+    setup = TranscriberSetup(settings=settings, plan=plan, account=account)
     routes: dict[Route, int] = {}
     samples: list[Sample] = []
     with contextlib.closing(VlmDesk(setup, store)) as desk:

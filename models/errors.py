@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from models.budget import WhenSpent
+
 
 class DoctriageError(Exception):
     """Base of everything doctriage raises on purpose. Exit codes and HTTP statuses are mapped in the edges alone."""
@@ -228,3 +230,29 @@ class PriceBookInvalid(DoctriageError):
     """A price book cannot be read."""
 
     code = "price_book_invalid"
+
+
+class EntryNotReversible(DoctriageError):
+    """The ledger has no such entry, or it was reversed before, or is a reversal itself."""
+
+    code = "entry_not_reversible"
+
+
+class BudgetSpent(DoctriageError):
+    """A cost centre's budget has no room. ``when_spent`` is what it says of such pages. ``fits_once_calls_end``: calls
+    under way reserve more than they may cost in the end."""
+
+    code = "budget_spent"
+
+    def __init__(
+        self, message: str, *, when_spent: WhenSpent = WhenSpent.REJECT, fits_once_calls_end: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.when_spent = when_spent
+        self.fits_once_calls_end = fits_once_calls_end
+
+
+class BudgetUnusable(DoctriageError):
+    """A budget in money, and costs that cannot be held against it."""
+
+    code = "budget_unusable"

@@ -163,6 +163,37 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call that is about to be made, ``attempt`` counting from 1 within the page. ``predicted_prompt_tokens`` are
+    those of the images and of the text around them. ``cost_centre`` pays."""
+
+    reading_id: int
+    page_number: int
+    attempt: int
+    submission_id: int | None
+    cost_centre: str
+    request_id: str
+    model_id: str
+    tier: str
+    width_px: int
+    height_px: int
+    predicted_visual_tokens: int
+    predicted_prompt_tokens: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """What came of a call."""
+
+    verdict: Verdict
+    usage: TokenUsage
+    evidence: tuple[Evidence, ...] = ()
+    message: str | None = None
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One call, booked. ``attempt`` counts from 1 within a page. ``width_px`` and ``height_px`` are those of the
     first image sent; ``message`` is the error's where there was no answer;

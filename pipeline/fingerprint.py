@@ -2,6 +2,7 @@
 
 Pages are kept under (document, fingerprint): a run with the same fingerprint takes the pages that are there,
 a run with another one reads again and keeps both. A run that differs in the VLM alone takes over what the CPU read.
+Each cost centre reads, and pays, for itself, unless the settings share what is read.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ WITHOUT_EFFECT: frozenset[str] = frozenset(
         "read.ocr_timeout_s",
         "triage.policy_file",
         "vlm",
+        "chargeback",
     }
 )
 """Settings that decide whether or how fast a page is read, never what is read; and those of files and services,
@@ -49,15 +51,20 @@ class Fingerprint:
 
 
 def reading_fingerprint(
-    settings: Settings, engine_versions: Mapping[str, str], policy_digest: str, plan: ServingPlan
+    settings: Settings,
+    engine_versions: Mapping[str, str],
+    policy_digest: str,
+    plan: ServingPlan,
+    cost_centre: str,
 ) -> Fingerprint:
     """Over the settings with effect, the versions of the engines, what the policy decides by, the images and the
-    model of the plan, and ``RESULT_VERSION``."""
+    model of the plan, ``RESULT_VERSION``, and who pays."""
     by_cpu = {
         "result_version": RESULT_VERSION,
         "engines": dict(engine_versions),
         "policy": policy_digest,
         "settings": settings_with_effect(settings),
+        "cost_centre": None if settings.chargeback.share_across_cost_centres else cost_centre,
         "images": plan.model_dump(mode="json", include={"family", "min_pixels", "tiers"}),
     }
     has_vlm = settings.vlm.is_configured

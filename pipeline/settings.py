@@ -25,6 +25,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from models.errors import SettingsError
 from models.page import RoutePolicy, TriageProfile
+from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE, cost_centre_name
 from pipeline.planning.model_profiles import DEFAULT_PROFILE
 
 LanguageCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?$")]
@@ -141,6 +142,25 @@ class VlmSettings(Section):
         return self.url is not None
 
 
+class ChargebackSettings(Section):
+    """``price_book_file``: a price book of your own, None for the one that is shipped. ``default_cost_centre`` pays
+    where a run names none; None refuses such a run. With ``share_across_cost_centres`` pages that one cost centre has
+    paid for are there for all of them."""
+
+    price_book_file: Path | None = None
+    default_cost_centre: str | None = DEFAULT_COST_CENTRE
+    share_across_cost_centres: bool = False
+
+    @field_validator("default_cost_centre")
+    @classmethod
+    def _is_a_cost_centre(cls, value: str | None) -> str | None:
+        """Empty is none, as a variable cannot be None."""
+        try:
+            return cost_centre_name(value) if value else None
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+
+
 class ExecutorSettings(Section):
     """``jobs``: worker processes, None for one a CPU. A worker that has read ``max_pages_per_worker``, or
     keeps more than ``max_bytes_per_worker`` in memory after a batch, is replaced by a fresh one. It gets no
@@ -171,6 +191,7 @@ class Settings(BaseSettings):
     read: ReadSettings = ReadSettings()
     triage: TriageSettings = TriageSettings()
     vlm: VlmSettings = VlmSettings()
+    chargeback: ChargebackSettings = ChargebackSettings()
     executor: ExecutorSettings = ExecutorSettings()
 
     @field_validator("home", mode="before")

@@ -20,6 +20,7 @@ from workers.labelled import LabelledPage
 from workers.messages import EngineBuilder
 
 STATE_FOLDER: Final = "evaluation"
+COST_CENTRE: Final = "evaluation"
 """Of labelled pages, in ``DOCTRIAGE_HOME``."""
 
 NO_POLICY: Final = Policy(
@@ -82,7 +83,10 @@ def read_labelled_pages(
         on_event(event)
 
     request = IngestRequest(
-        paths=tuple(dict.fromkeys(label.path for label in labels)), out_dir=out_dir, formats=("json",)
+        paths=tuple(dict.fromkeys(label.path for label in labels)),
+        out_dir=out_dir,
+        cost_centre=COST_CENTRE,
+        formats=("json",),
     )
     apart = {
         "home": settings.home / STATE_FOLDER,

@@ -12,12 +12,14 @@ from pathlib import Path
 from models.document import Document, MediaType
 from models.errors import PageNotFound, SettingsError
 from pipeline.blobs import BlobStore
+from pipeline.chargeback.entries import Account
 from pipeline.planning.configured import load_plan
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy, load_policy
 from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
+from workers.accounts import open_account
 from workers.bootstrap import build_engines, vlm_endpoint
 from workers.events import Event, IngestReport, IngestRequest, PageFinished
 from workers.logs import log_event, set_up_logs
@@ -50,8 +52,9 @@ def ingest(
     A rejected document or a failed page is in the report, not an exception. Ctrl-C (KeyboardInterrupt) is
     caught: the report says ``is_interrupted``. ``on_event`` is called on the caller's thread.
     ``policy`` is that of the settings unless one is given.
-    Raises ``OutputNotWritable`` and ``SettingsError`` (a policy or plan file that is none, an address of the VLM
-    that is none, a path that is the state folder) before anything is read, ``EngineUnavailable`` for a missing
+    Raises ``OutputNotWritable``, ``PriceBookInvalid`` and ``SettingsError`` (a policy or plan file that is none, an
+    address of the VLM that is none, nobody who pays, a path that is the state folder) before anything is read,
+    ``EngineUnavailable`` for a missing
     engine or language, ``StoreUnavailable`` when the state folder or the database cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
@@ -61,6 +64,7 @@ def ingest(
     plan = load_plan(settings.vlm)
     if settings.vlm.is_configured:
         _ = vlm_endpoint(settings.vlm, plan)
+    account = open_account(request.cost_centre, settings.chargeback, plan)
     home = settings.home.absolute()
     settings = settings.model_copy(update={"home": home})
     request = replace(request, out_dir=request.out_dir.absolute())
@@ -70,10 +74,10 @@ def ingest(
     with contextlib.closing(open_store(home, settings.database_url)) as store:
         BlobStore(home).remove_abandoned()
         store.pages.reclaim_leases(is_alive)
-        store.transcriptions.close_abandoned()
+        store.transcriptions.close_abandoned(account.price_book)
         try:
             counter = _Counter(on_event)
-            return _Ingest(request, settings, policy, plan, store, counter, started_s).run(
+            return _Ingest(request, settings, policy, plan, account, store, counter, started_s).run(
                 sources, engine_builder
             )
         finally:
@@ -155,6 +159,7 @@ class _Ingest:
     settings: Settings
     policy: Policy
     plan: ServingPlan
+    account: Account
     store: Store
     counter: _Counter
     started_s: float
@@ -164,6 +169,7 @@ class _Ingest:
             settings=self.settings,
             policy=self.policy,
             plan=self.plan,
+            price_book=self.account.price_book,
             out_dir=self.request.out_dir,
             formats=self.request.formats,
             passwords=self.request.passwords,
@@ -174,15 +180,19 @@ class _Ingest:
         submission_id, run, is_interrupted = None, None, False
         try:
             with _ended(pool, self.store):
-                fingerprint = identify_engines(pool, self.settings, self.policy, self.plan)
+                fingerprint = identify_engines(
+                    pool, self.settings, self.policy, self.plan, self.account.payer.cost_centre
+                )
                 submission_id = self._start_submission(fingerprint.whole)
+                account = self.account.of_submission(submission_id)
                 options = RunOptions(
                     submission_id=submission_id,
+                    account=account,
                     fingerprint=fingerprint,
                     force=self.request.force,
                     jobs=jobs,
                 )
-                with contextlib.closing(self._vlm_desk(submission_id)) as vlm:
+                with contextlib.closing(self._vlm_desk(account)) as vlm:
                     run = IngestRun(
                         pool=pool,
                         store=self.store,
@@ -197,14 +207,15 @@ class _Ingest:
         first_sources = {} if run is None else run.first_sources
         return self._report(submission_id, first_sources, is_interrupted=is_interrupted)
 
-    def _vlm_desk(self, submission_id: int) -> VlmDesk:
-        setup = TranscriberSetup(settings=self.settings, plan=self.plan, submission_id=submission_id)
+    def _vlm_desk(self, account: Account) -> VlmDesk:
+        setup = TranscriberSetup(settings=self.settings, plan=self.plan, account=account)
         return VlmDesk(setup, self.store)
 
     def _start_submission(self, fingerprint: str) -> int:
         return self.store.submissions.start_submission(
             out_dir=os.fsencode(self.request.out_dir).decode("utf-8", "backslashreplace"),
-            cost_centre=self.request.cost_centre,
+            cost_centre=self.account.payer.cost_centre,
+            submitter=self.account.payer.submitter,
             fingerprint=fingerprint,
         )
 

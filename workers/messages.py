@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from models.document import Document
 from models.errors import DoctriageError, DocumentFailed, OutputNotWritable
 from models.page import Route
+from pipeline.chargeback.entries import Account, Payer
+from pipeline.chargeback.price_book import PriceBook
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
 from pipeline.settings import Settings
@@ -27,6 +29,7 @@ class WorkerSetup:
     settings: Settings
     policy: Policy
     plan: ServingPlan
+    price_book: PriceBook
     out_dir: Path
     formats: tuple[str, ...]
     passwords: tuple[str, ...] = field(repr=False)
@@ -52,6 +55,7 @@ class ReadTask:
     reading_id: int
     document: Document
     page_numbers: tuple[int, ...]
+    payer: Payer
     password: str | None = field(repr=False)
 
 
@@ -181,7 +185,7 @@ class TranscriberSetup:
 
     settings: Settings
     plan: ServingPlan
-    submission_id: int
+    account: Account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
 
 from models.document import Document
 from models.errors import EngineUnavailable, PageFailed
+from pipeline.chargeback.entries import cache_hit_entry
 from pipeline.settings import Settings
-from pipeline.store import FinishedPage, PageStore, TakeOver
+from pipeline.store import FinishedPage, LedgerStore, OpenedReading, PageStore, TakeOver
 from workers.events import Event, PageFinished, PageGivenUp, PageRetried
 from workers.messages import (
     PageAttemptFailed,
@@ -20,10 +22,10 @@ from workers.messages import (
     ReadTask,
 )
 from workers.owner import is_alive
+from workers.page_settlement import CpuAttempt, charge_attempt
 from workers.pool import Worker
 from workers.run_state import PageQueue, ReadingState, RunOptions, SourceState
 from workers.vlm_desk import VlmDesk
-from workers.worker_process import charge_attempt
 
 MAX_DEATHS_BEFORE_FIRST_PAGE = 3
 """Workers that die while loading engines, one after the other, before the engines are taken to be broken."""
@@ -36,6 +38,7 @@ class PageDesk:
         self,
         *,
         pages: PageStore,
+        ledger: LedgerStore,
         settings: Settings,
         options: RunOptions,
         on_event: Callable[[Event], None],
@@ -43,6 +46,7 @@ class PageDesk:
         vlm: VlmDesk,
     ) -> None:
         self._pages = pages
+        self._ledger = ledger
         self._options = options
         self._max_attempts = settings.executor.max_attempts
         self._emit = on_event
@@ -72,12 +76,14 @@ class PageDesk:
         reading = ReadingState(
             reading_id=opened.reading_id,
             document=document,
+            payer=self._options.account.payer,
             password=password,
             first=first,
             pending=deque(opened.pending),
             is_complete=opened.is_complete,
         )
         self._readings[document.document_id] = reading
+        self._book_cache_hit(document, opened)
         self._report_earlier(reading, opened.finished)
         self._queue.add(reading)
         self._await_vlm(reading, opened.awaiting_vlm)
@@ -153,6 +159,20 @@ class PageDesk:
             self._queue.add(reading)
             self._complete(reading)
 
+    def _book_cache_hit(self, document: Document, opened: OpenedReading) -> None:
+        """Pages that wait for the VLM were read on the CPU by an earlier run too."""
+        cached_pages = len(opened.finished) + len(opened.awaiting_vlm)
+        if cached_pages:
+            self._ledger.book_cache_hit(
+                cache_hit_entry(
+                    self._options.account,
+                    document_id=document.document_id,
+                    reading_id=opened.reading_id,
+                    cached_pages=cached_pages,
+                    when=datetime.now(UTC),
+                )
+            )
+
     def _await_vlm(self, reading: ReadingState, page_numbers: Iterable[int]) -> None:
         for page_number in page_numbers:
             reading.at_vlm.add(page_number)
@@ -164,14 +184,15 @@ class PageDesk:
         assert worker.owner is not None
         current, *others = claimed
         reading.put_back(others, alone=True)
-        failed = charge_attempt(
-            self._pages,
-            reading.reading_id,
-            current,
+        attempt = CpuAttempt(
+            reading_id=reading.reading_id,
+            document_id=reading.document.document_id,
+            page_number=current,
             owner=worker.owner,
-            error=error,
-            max_attempts=self._max_attempts,
+            account=self._options.account,
+            cpu_s=None,
         )
+        failed = charge_attempt(self._pages, attempt, error, max_attempts=self._max_attempts)
         if failed is not None:
             self._note_failed_attempt(reading, failed, alone=True)
 

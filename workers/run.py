@@ -59,7 +59,9 @@ WRITE_LIMIT_S = 3600.0
 log = structlog.get_logger()
 
 
-def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy, plan: ServingPlan) -> Fingerprint:
+def identify_engines(
+    pool: WorkerPool, settings: Settings, policy: Policy, plan: ServingPlan, cost_centre: str
+) -> Fingerprint:
     """The fingerprint of this run. Raises ``EngineUnavailable`` for an engine or language that is missing."""
     pool.send(IdentifyTask(), silence_limit_s=settings.executor.page_timeout_s)
     versions = None
@@ -72,7 +74,7 @@ def identify_engines(pool: WorkerPool, settings: Settings, policy: Policy, plan:
             if isinstance(reply, Identified):
                 versions = reply.engine_versions
     assert versions is not None
-    return reading_fingerprint(settings, versions, policy.digest, plan)
+    return reading_fingerprint(settings, versions, policy.digest, plan, cost_centre)
 
 
 class IngestRun:
@@ -99,6 +101,7 @@ class IngestRun:
         self._writes: deque[SourceState] = deque()
         self._desk = PageDesk(
             pages=store.pages,
+            ledger=store.ledger,
             settings=settings,
             options=options,
             on_event=on_event,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from models.document import Document
+from pipeline.chargeback.entries import Account, Payer
 from pipeline.fingerprint import Fingerprint
 from workers.messages import ReadTask
 from workers.sources import Source
@@ -15,6 +16,7 @@ from workers.sources import Source
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     submission_id: int
+    account: Account
     fingerprint: Fingerprint
     force: bool
     jobs: int
@@ -47,6 +49,7 @@ class ReadingState:
 
     reading_id: int
     document: Document
+    payer: Payer
     password: str | None = field(repr=False)
     first: SourceState
     sources: list[SourceState] = field(default_factory=list)
@@ -86,6 +89,7 @@ class ReadingState:
             reading_id=self.reading_id,
             document=self.document,
             page_numbers=tuple(batch),
+            payer=self.payer,
             password=self.password,
         )
 

@@ -140,7 +140,7 @@ class Transcriber:
             admission=admission,
             store=self._store.transcriptions,
             limits=self._limits,
-            submission_id=self._setup.submission_id,
+            account=self._setup.account,
         )
         end = await transcription.run()
         return settle_page(
@@ -149,6 +149,7 @@ class Transcriber:
             escalated.page,
             end,
             owner=self._owner,
+            account=self._setup.account,
             elapsed_s=time.monotonic() - started_s,
         )
 
@@ -160,6 +161,7 @@ class Transcriber:
             document_id=task.document.document_id,
             calls_before=escalated.calls_before,
             evidence=page_evidence(page),
+            reasons=page["triage"]["reasons"],
             first_tier=self._plan.tiers.index(tier_of(page, self._plan)),
             first_max_tokens=_answer_tokens(page, self._plan),
             draw=partial(self._draw, task, page),

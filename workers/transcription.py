@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,6 @@ from models.transcription import (
     FittedImage,
     Judgement,
     PageAnswer,
-    TokenUsage,
     Verdict,
     VlmReply,
     VlmRequest,
@@ -25,14 +24,13 @@ from models.transcription import (
 from pipeline.answers.judge import PageEvidence, judge_answer
 from pipeline.answers.parse import parse_answer
 from pipeline.answers.prompt import estimated_prompt_tokens
+from pipeline.chargeback.entries import Account, Json
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
 from pipeline.store import Call, CallOutcome, TranscriptionStore
+from workers.call_outcomes import closed_call, outcome_of_error, outcome_of_reply, outcome_of_unjudged
 from workers.retry import NextCall, VlmRetry, VlmRetryLimits, verdict_of, vlm_retry_decision
 from workers.vlm_admission import VlmAdmission
-
-CHARACTERS_PER_TOKEN: Final = 3
-"""Of a reply whose server does not say what it cost. English has four, tables and other scripts fewer."""
 
 REFUSED: Final = frozenset({Verdict.REQUEST_REFUSED, Verdict.UNAUTHORISED, Verdict.MODEL_NOT_FOUND})
 
@@ -51,6 +49,7 @@ class DrawnPage:
 class PageOnItsWay:
     """What is known of the page beforehand. ``draw`` draws it, turned by a further clockwise quarter turn and fitted
     to the tier with this number, and raises ``PageFailed``. ``first_tier`` is the one that triage counted with.
+    ``reasons`` are those of its triage, as its JSON has them.
     ``evidence`` is complete but for the ink, which is measured on the drawing, and the tokens of a call."""
 
     reading_id: int
@@ -58,6 +57,7 @@ class PageOnItsWay:
     document_id: str
     calls_before: int
     evidence: PageEvidence
+    reasons: Sequence[Json]
     first_tier: int
     first_max_tokens: int
     draw: Callable[[int, int], Awaitable[DrawnPage]]
@@ -97,7 +97,7 @@ class PageTranscription:
     admission: VlmAdmission
     store: TranscriptionStore
     limits: VlmRetryLimits
-    submission_id: int
+    account: Account
     _verdicts: list[Verdict] = field(default_factory=list)
     _lost_s: float = 0.0
     _call_started_s: float = 0.0
@@ -149,16 +149,16 @@ class PageTranscription:
         except VlmError as error:
             elapsed_s = time.monotonic() - self._call_started_s
             self._lost_s += elapsed_s
-            self._note(call, _outcome_of_error(error, self._predicted(images), elapsed_s))
+            self._note(call, outcome_of_error(call, error, elapsed_s))
             return None, Judgement(verdict=verdict_of(error)), error.retry_after_s
         evidence = replace(self.page.evidence, max_tokens=step.max_tokens, ink_share=drawn.ink_share)
         try:
             answer, judgement = await asyncio.to_thread(_judged, reply, evidence)
         except Exception as error:  # an answer nobody foresaw is no reason to lose the others
             log.warning("answer_not_judged", request_id=call.request_id, exc_info=True)
-            self._note(call, _outcome_of_unjudged(reply, error, self._predicted(images)))
+            self._note(call, outcome_of_unjudged(call, reply, error))
             return None, Judgement(verdict=Verdict.BAD_RESPONSE), None
-        self._note(call, _outcome_of_reply(reply, judgement, self._predicted(images)))
+        self._note(call, outcome_of_reply(call, reply, judgement))
         return answer, judgement, None
 
     async def _admitted(self, call: Call, request: VlmRequest) -> VlmReply:
@@ -180,18 +180,21 @@ class PageTranscription:
 
     def _new_call(self, step: Step, images: tuple[FittedImage, ...]) -> Call:
         attempt = self.page.calls_before + len(self._verdicts) + 1
-        first = images[0]
+        first, payer = images[0], self.account.payer
+        visual_tokens = sum(image.visual_tokens for image in images)
         return Call(
             reading_id=self.page.reading_id,
             page_number=self.page.page_number,
             attempt=attempt,
-            submission_id=self.submission_id,
+            submission_id=payer.submission_id,
+            cost_centre=payer.cost_centre,
             request_id=f"{self.page.document_id[:16]}/{self.page.reading_id}/{self.page.page_number}/{attempt}",
             model_id=self.engine.model_id,
             tier=first.tier,
             width_px=first.width_px,
             height_px=first.height_px,
-            predicted_visual_tokens=sum(image.visual_tokens for image in images),
+            predicted_visual_tokens=visual_tokens,
+            predicted_prompt_tokens=visual_tokens + self._text_tokens(len(images)),
             temperature=step.temperature,
         )
 
@@ -212,13 +215,21 @@ class PageTranscription:
     def _book_last(self) -> None:
         """Close the call before the next one is made; the last of all is closed with the page."""
         if self._last is not None:
-            self.store.close_call(*self._last)
+            call, outcome = self._last
+            self.store.close_call(
+                closed_call(
+                    self.account,
+                    call,
+                    outcome,
+                    document_id=self.page.document_id,
+                    reasons=self.page.reasons,
+                    route=None,
+                )
+            )
             self._last = None
 
-    def _predicted(self, images: tuple[FittedImage, ...]) -> int:
-        """Prompt tokens, text and all, for a call whose server does not say."""
-        text_tokens = min(self.plan.text_tokens, estimated_prompt_tokens(len(images)))
-        return text_tokens + sum(image.visual_tokens for image in images)
+    def _text_tokens(self, image_count: int) -> int:
+        return min(self.plan.text_tokens, estimated_prompt_tokens(image_count))
 
     # Deciding
 
@@ -258,34 +269,10 @@ class PageTranscription:
         return Transcribed(answer=None, degradation=Degradation(code=code, message=message), last=self._last)
 
 
-def _outcome_of_reply(reply: VlmReply, judgement: Judgement, predicted_tokens: int) -> CallOutcome:
-    """An answer costs, so a bill of nothing is no bill."""
-    usage = reply.usage
-    if usage is None or usage.prompt_tokens == 0:
-        completion_tokens = -(-len(reply.text) // CHARACTERS_PER_TOKEN)
-        usage = TokenUsage(
-            prompt_tokens=predicted_tokens, completion_tokens=completion_tokens, is_estimated=True
-        )
-    return CallOutcome(
-        verdict=judgement.verdict, usage=usage, evidence=judgement.evidence, elapsed_s=reply.elapsed_s
-    )
-
-
 def _judged(reply: VlmReply, evidence: PageEvidence) -> tuple[PageAnswer, Judgement]:
     """Off the event loop: a long answer takes a while."""
     answer = parse_answer(reply.text)
     return answer, judge_answer(reply, answer, evidence)
-
-
-def _outcome_of_unjudged(reply: VlmReply, error: Exception, predicted_tokens: int) -> CallOutcome:
-    outcome = _outcome_of_reply(reply, Judgement(verdict=Verdict.BAD_RESPONSE), predicted_tokens)
-    return replace(outcome, message=f"the answer could not be judged ({type(error).__name__}: {error})")
-
-
-def _outcome_of_error(error: VlmError, predicted_tokens: int, elapsed_s: float) -> CallOutcome:
-    prompt_tokens = predicted_tokens if error.may_have_cost else 0
-    usage = TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=0, is_estimated=error.may_have_cost)
-    return CallOutcome(verdict=verdict_of(error), usage=usage, message=str(error), elapsed_s=elapsed_s)
 
 
 def _next_step(step: Step, retry: VlmRetry, answer: PageAnswer | None, plan: ServingPlan) -> Step:

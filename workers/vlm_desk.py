@@ -108,7 +108,7 @@ class VlmDesk:
         if self._owner is not None:
             self._store.pages.release_leases(self._owner)
             self._owner = None
-        self._store.transcriptions.close_abandoned()
+        self._store.transcriptions.close_abandoned(self._setup.account.price_book)
 
     def _hear_owner(self, connection: Connection) -> None:
         """The name of a process that ended before anybody listened: it may hold pages all the same."""
@@ -181,4 +181,12 @@ class VlmDesk:
             degradation=Degradation(code=DegradedCode.PAGE_NOT_SENT, message=why),
             last=None,
         )
-        return settle_page(self._store, task, escalated.page, end, owner=owner, elapsed_s=0.0)
+        return settle_page(
+            self._store,
+            task,
+            escalated.page,
+            end,
+            owner=owner,
+            account=self._setup.account,
+            elapsed_s=0.0,
+        )

@@ -6,15 +6,24 @@ from collections.abc import Sequence
 
 from models.page import Route
 from models.transcription import Attempt
+from pipeline.chargeback.entries import Account
 from pipeline.escalated_page import Json
 from pipeline.outputs import page_row, transcribed_page_json, untranscribed_page_json
 from pipeline.store import Call, CallOutcome, Store
+from workers.call_outcomes import closed_call
 from workers.messages import PageNotOurs, PageTranscribed, TranscribeTask
 from workers.transcription import Transcribed
 
 
 def settle_page(
-    store: Store, task: TranscribeTask, page: Json, end: Transcribed, *, owner: str, elapsed_s: float
+    store: Store,
+    task: TranscribeTask,
+    page: Json,
+    end: Transcribed,
+    *,
+    owner: str,
+    account: Account,
+    elapsed_s: float,
 ) -> PageTranscribed | PageNotOurs:
     """``page`` is its JSON as read on the CPU. The last call is closed in the same transaction."""
     attempts = store.transcriptions.attempts(task.reading_id, task.page_number)
@@ -22,6 +31,15 @@ def settle_page(
         attempts = (*attempts, _attempt_of(*end.last))
     result = _result(page, end, attempts, elapsed_s)
     route = Route(result["route"])
+    last_call = None
+    if end.last is not None:
+        last_call = closed_call(
+            account,
+            *end.last,
+            document_id=task.document.document_id,
+            reasons=page["triage"]["reasons"],
+            route=route,
+        )
     is_ours = store.transcriptions.finish_page(
         task.reading_id,
         task.page_number,
@@ -31,7 +49,7 @@ def settle_page(
         route=route,
         degraded_code=None if end.degradation is None else str(end.degradation.code),
         elapsed_s=result["elapsed_s"],
-        last_call=end.last,
+        last_call=last_call,
     )
     if not is_ours:
         return PageNotOurs(reading_id=task.reading_id, page_number=task.page_number)

@@ -30,10 +30,11 @@ from models.errors import (
 )
 from models.page import PageResult, Route
 from pipeline.blobs import BlobStore, Snapshot
-from pipeline.outputs import page_json, page_row
+from pipeline.chargeback.entries import Account
 from pipeline.publish import DiskFull, ReadingUnfinished, not_writable, publish_document
-from pipeline.store import PageStore, Store, connect_store
+from pipeline.store import Store, connect_store
 from workers.child_process import begin_child
+from workers.cpu_time import cpu_seconds
 from workers.messages import (
     Hello,
     Identified,
@@ -41,7 +42,6 @@ from workers.messages import (
     IntakeAccepted,
     IntakeRefused,
     IntakeTask,
-    PageAttemptFailed,
     PageDone,
     PageEscalated,
     PagesClaimed,
@@ -56,7 +56,7 @@ from workers.messages import (
     WriteTask,
 )
 from workers.owner import current_owner
-from workers.retry import retry_decision
+from workers.page_settlement import CpuAttempt, charge_attempt, finish_attempt
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
@@ -170,13 +170,15 @@ class WorkerProcess:
         )
         yield PagesClaimed(page_numbers=claimed)
         self._watch(limit_s)
+        started_cpu_s = cpu_seconds()
         try:
             for page_number, outcome in self._outcomes(engines, task, claimed):
-                reply = self._settle(task, page_number, outcome)
+                reply = self._settle(task, page_number, outcome, cpu_seconds() - started_cpu_s)
                 self.store.pages.complete_reading(task.reading_id)
                 if reply is not None:
                     yield reply
                 self._watch(limit_s)
+                started_cpu_s = cpu_seconds()
         finally:
             faulthandler.cancel_dump_traceback_later()
 
@@ -223,46 +225,36 @@ class WorkerProcess:
             if left:
                 yield left.pop(0), failure
 
-    def _settle(self, task: ReadTask, page_number: int, outcome: PageResult | PageFailed) -> Reply | None:
+    def _settle(
+        self, task: ReadTask, page_number: int, outcome: PageResult | PageFailed, cpu_s: float
+    ) -> Reply | None:
         """Store the outcome. None when the page is not ours any more: somebody else answers for it."""
+        attempt = CpuAttempt(
+            reading_id=task.reading_id,
+            document_id=task.document.document_id,
+            page_number=page_number,
+            owner=self.owner,
+            account=Account(
+                payer=task.payer, price_book=self._setup.price_book, model_id=self._setup.plan.model_id
+            ),
+            cpu_s=cpu_s,
+        )
         if isinstance(outcome, PageResult):
             try:
-                return self._finish(task, page_number, outcome)
+                return self._finish(attempt, outcome)
             except (TypeError, ValueError) as error:
                 outcome = EngineError(f"page {page_number}: the result cannot be stored ({error})")
-        return self._fail(task, page_number, outcome)
-
-    def _finish(
-        self, task: ReadTask, page_number: int, result: PageResult
-    ) -> PageDone | PageEscalated | None:
-        page = page_json(result)
-        awaits_vlm = result.route is Route.OCR_DEGRADED and self._settings.vlm.is_configured
-        is_ours = self.store.pages.finish_page(
-            task.reading_id,
-            page_number,
-            owner=self.owner,
-            page=page,
-            summary=page_row("", task.document.document_id, page),
-            route=result.route,
-            elapsed_s=result.elapsed_s,
-            degraded_code=None if result.degraded is None else str(result.degraded.code),
-            awaits_vlm=awaits_vlm,
+        return charge_attempt(
+            self.store.pages, attempt, outcome, max_attempts=self._settings.executor.max_attempts
         )
-        if not is_ours:
+
+    def _finish(self, attempt: CpuAttempt, result: PageResult) -> PageDone | PageEscalated | None:
+        awaits_vlm = result.route is Route.OCR_DEGRADED and self._settings.vlm.is_configured
+        if not finish_attempt(self.store.pages, attempt, result, awaits_vlm=awaits_vlm):
             return None
         if awaits_vlm:
-            return PageEscalated(page_number=page_number)
-        return PageDone(page_number=page_number, route=result.route, elapsed_s=result.elapsed_s)
-
-    def _fail(self, task: ReadTask, page_number: int, error: PageFailed) -> PageAttemptFailed | None:
-        return charge_attempt(
-            self.store.pages,
-            task.reading_id,
-            page_number,
-            owner=self.owner,
-            error=error,
-            max_attempts=self._settings.executor.max_attempts,
-        )
+            return PageEscalated(page_number=attempt.page_number)
+        return PageDone(page_number=attempt.page_number, route=result.route, elapsed_s=result.elapsed_s)
 
     # Writing
 
@@ -296,18 +288,3 @@ def _stop_where_the_disk_is_full(error: Exception) -> None:
         refusal = not_writable(Path(tempfile.gettempdir()), error)
         if isinstance(refusal, DiskFull):
             raise refusal from error
-
-
-def charge_attempt(
-    pages: PageStore, reading_id: int, page_number: int, *, owner: str, error: PageFailed, max_attempts: int
-) -> PageAttemptFailed | None:
-    """Book an attempt that failed on a page the owner holds, and free the page for another or give it up.
-    None when the owner does not hold it."""
-    attempt = pages.attempts(reading_id, page_number) + 1
-    gave_up = retry_decision(error, attempt, max_attempts=max_attempts) is None
-    settle = pages.fail_page if gave_up else pages.return_page
-    if not settle(reading_id, page_number, owner=owner, code=error.code, message=str(error)):
-        return None
-    return PageAttemptFailed(
-        page_number=page_number, attempt=attempt, code=error.code, message=str(error), gave_up=gave_up
-    )

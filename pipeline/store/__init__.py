@@ -7,22 +7,28 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from models.transcription import Call, CallOutcome
 from pipeline.store.database import Database, open_database
+from pipeline.store.ledger import BookedEntry, LedgerStore, SubmissionBill
 from pipeline.store.page_statements import TakeOver
 from pipeline.store.pages import FinishedPage, OpenedReading, PageRecord, PageStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
-from pipeline.store.transcriptions import Call, CallOutcome, EscalatedPage, TranscriptionStore
+from pipeline.store.transcriptions import ClosedCall, EscalatedPage, TranscriptionStore
 
 __all__ = [
+    "BookedEntry",
     "Call",
     "CallOutcome",
+    "ClosedCall",
     "EscalatedPage",
     "FinishedPage",
+    "LedgerStore",
     "OpenedReading",
     "PageRecord",
     "PageStore",
     "SourceRecord",
     "Store",
+    "SubmissionBill",
     "SubmissionStore",
     "TakeOver",
     "TranscriptionStore",
@@ -37,6 +43,7 @@ class Store:
     pages: PageStore
     submissions: SubmissionStore
     transcriptions: TranscriptionStore
+    ledger: LedgerStore
 
     def close(self) -> None:
         self.database.close()
@@ -59,4 +66,5 @@ def _store(database: Database) -> Store:
         pages=PageStore(database),
         submissions=SubmissionStore(database),
         transcriptions=TranscriptionStore(database),
+        ledger=LedgerStore(database),
     )

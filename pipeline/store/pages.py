@@ -19,7 +19,9 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from models.document import Document, MediaType
 from models.page import Route
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, ReadingState
+from pipeline.chargeback.entries import LedgerEntry
 from pipeline.store.database import Database, in_key_order, insert_missing, rows_changed, streamed
+from pipeline.store.ledger import insert_cpu_entry
 from pipeline.store.page_statements import (
     HELD,
     TakeOver,
@@ -156,15 +158,17 @@ class PageStore:
         summary: Mapping[str, Any],
         route: Route,
         elapsed_s: float,
+        entry: LedgerEntry,
         degraded_code: str | None = None,
         awaits_vlm: bool = False,
     ) -> bool:
-        """Store the page's result and its row of ``pages.jsonl``; False, and nothing stored, when the page is
-        not the owner's any more. A page that ``awaits_vlm`` is not done with that."""
+        """Store the page's result and its row of ``pages.jsonl``, and book the attempt; False, and nothing stored or
+        booked, when the page is not the owner's any more. A page that ``awaits_vlm`` is not done with that."""
         return self._settle(
             reading_id,
             page_number,
             owner,
+            entry,
             state=PageState.AWAITING_VLM if awaits_vlm else PageState.DONE,
             attempts=PageRow.attempts + 1,
             **result_columns(
@@ -176,12 +180,22 @@ class PageStore:
             ),
         )
 
-    def fail_page(self, reading_id: int, page_number: int, *, owner: str, code: str, message: str) -> bool:
+    def fail_page(
+        self,
+        reading_id: int,
+        page_number: int,
+        *,
+        owner: str,
+        code: str,
+        message: str,
+        entry: LedgerEntry,
+    ) -> bool:
         """The page has failed for good."""
         return self._settle(
             reading_id,
             page_number,
             owner,
+            entry,
             state=PageState.FAILED,
             attempts=PageRow.attempts + 1,
             degraded_code=None,
@@ -193,12 +207,22 @@ class PageStore:
             error_message=message,
         )
 
-    def return_page(self, reading_id: int, page_number: int, *, owner: str, code: str, message: str) -> bool:
+    def return_page(
+        self,
+        reading_id: int,
+        page_number: int,
+        *,
+        owner: str,
+        code: str,
+        message: str,
+        entry: LedgerEntry,
+    ) -> bool:
         """An attempt failed and the page is to be tried again: charge the attempt, make the page pending."""
         return self._settle(
             reading_id,
             page_number,
             owner,
+            entry,
             state=PageState.PENDING,
             attempts=PageRow.attempts + 1,
             error_code=code,
@@ -270,10 +294,15 @@ class PageStore:
             for row in rows:
                 yield PageRecord(**row._mapping)
 
-    def _settle(self, reading_id: int, page_number: int, owner: str, **values: object) -> bool:
+    def _settle(
+        self, reading_id: int, page_number: int, owner: str, entry: LedgerEntry, **values: object
+    ) -> bool:
         settle = settlement(reading_id, page_number, owner=owner, held_as=PageState.RUNNING, **values)
         with self._database.write() as session:
-            return rows_changed(session, settle) == 1
+            is_ours = rows_changed(session, settle) == 1
+            if is_ours:
+                insert_cpu_entry(session, entry)
+            return is_ours
 
 
 def _document(row: DocumentRow) -> Document:

@@ -30,10 +30,13 @@ class SubmissionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def start_submission(self, *, out_dir: str, cost_centre: str | None, fingerprint: str) -> int:
+    def start_submission(
+        self, *, out_dir: str, cost_centre: str, submitter: str | None, fingerprint: str
+    ) -> int:
         row = SubmissionRow(
             out_dir=out_dir,
             cost_centre=cost_centre,
+            submitter=submitter,
             fingerprint=fingerprint,
             created_at_s=time.time(),
         )

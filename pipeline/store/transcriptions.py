@@ -1,23 +1,28 @@
 """Pages that wait for the VLM, and the calls made about them, booked one by one.
 
 A call is opened before it is made and closed with what the server billed, the last one of a page in the
-transaction that settles the page: so a crash leaves an open call, never a forgotten one.
+transaction that settles the page: so a crash leaves an open call, never a forgotten one. Whoever closes a call enters
+it in the ledger.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import and_, exists, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from models.page import Route
 from models.tables import PageRow, PageState, VlmAttemptRow
-from models.transcription import Attempt, Evidence, TokenUsage, Verdict
-from pipeline.store.database import Database, in_key_order, rows_changed
+from models.transcription import Attempt, Call, CallOutcome, Evidence, TokenUsage, Verdict
+from pipeline.chargeback.entries import LedgerEntry
+from pipeline.chargeback.price_book import PriceBook
+from pipeline.store.abandoned_calls import close_abandoned
+from pipeline.store.database import Database, rows_changed
+from pipeline.store.ledger import insert_entries
 from pipeline.store.page_statements import result_columns, settlement
 
 
@@ -31,31 +36,12 @@ class EscalatedPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A call that is about to be made, ``attempt`` counting from 1 within the page."""
+class ClosedCall:
+    """A call that came to its end, and how it is booked."""
 
-    reading_id: int
-    page_number: int
-    attempt: int
-    submission_id: int | None
-    request_id: str
-    model_id: str
-    tier: str
-    width_px: int
-    height_px: int
-    predicted_visual_tokens: int
-    temperature: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallOutcome:
-    """What came of a call."""
-
-    verdict: Verdict
-    usage: TokenUsage
-    evidence: tuple[Evidence, ...] = ()
-    message: str | None = None
-    elapsed_s: float
+    call: Call
+    outcome: CallOutcome
+    entry: LedgerEntry
 
 
 class TranscriptionStore:
@@ -94,9 +80,10 @@ class TranscriptionStore:
         with self._database.write() as session:
             session.add(VlmAttemptRow(**asdict(call), started_at_s=time.time()))
 
-    def close_call(self, call: Call, outcome: CallOutcome) -> None:
+    def close_call(self, closed: ClosedCall) -> None:
+        """Books nothing for a call that is closed already."""
         with self._database.write() as session:
-            _close(session, call, outcome)
+            _close(session, closed)
 
     def finish_page(
         self,
@@ -109,10 +96,10 @@ class TranscriptionStore:
         route: Route,
         degraded_code: str | None,
         elapsed_s: float,
-        last_call: tuple[Call, CallOutcome] | None,
+        last_call: ClosedCall | None,
     ) -> bool:
-        """Close the last call, where there was one, and settle the page with its final result; False, and no
-        result stored, when the page is not the owner's any more."""
+        """Settle the page with its final result, and close the last call, where there was one; False, and no
+        result stored, when the page is not the owner's any more. The call is booked all the same, as wasted."""
         settle = settlement(
             reading_id,
             page_number,
@@ -128,9 +115,11 @@ class TranscriptionStore:
             ),
         )
         with self._database.write() as session:
+            is_ours = rows_changed(session, settle) == 1
             if last_call is not None:
-                _close(session, *last_call)
-            return rows_changed(session, settle) == 1
+                entry = last_call.entry if is_ours else last_call.entry.without_page()
+                _close(session, replace(last_call, entry=entry))
+            return is_ours
 
     def attempts(self, reading_id: int, page_number: int) -> tuple[Attempt, ...]:
         """Every call about the page that is closed, in order."""
@@ -146,27 +135,11 @@ class TranscriptionStore:
         with self._database.read() as session:
             return tuple(_attempt(row) for row in session.scalars(query))
 
-    def close_abandoned(self) -> int:
-        """Book the calls whose process ended before it could, at the image's visual tokens: the text around it is
-        little beside them."""
-        is_held = exists().where(
-            PageRow.reading_id == VlmAttemptRow.reading_id,
-            PageRow.page_number == VlmAttemptRow.page_number,
-            PageRow.state == PageState.TRANSCRIBING,
-        )
-        abandoned = (
-            update(VlmAttemptRow)
-            .where(in_key_order(VlmAttemptRow, and_(VlmAttemptRow.verdict.is_(None), ~is_held)))
-            .values(
-                verdict=Verdict.ABANDONED.value,
-                evidence=[],
-                prompt_tokens=VlmAttemptRow.predicted_visual_tokens,
-                completion_tokens=0,
-                usage_is_estimated=True,
-            )
-        )
+    def close_abandoned(self, price_book: PriceBook) -> int:
+        """Book the calls whose process ended before it could, at the tokens that their prompts were predicted to
+        take, on the account that they were made for."""
         with self._database.write() as session:
-            return rows_changed(session, abandoned)
+            return close_abandoned(session, price_book)
 
 
 def _last_attempt(session: Session, reading_id: int, page_number: int) -> int:
@@ -176,8 +149,9 @@ def _last_attempt(session: Session, reading_id: int, page_number: int) -> int:
     return session.scalar(last) or 0
 
 
-def _close(session: Session, call: Call, outcome: CallOutcome) -> None:
-    session.execute(
+def _close(session: Session, closed: ClosedCall) -> None:
+    call, outcome = closed.call, closed.outcome
+    closing = (
         update(VlmAttemptRow)
         .where(
             VlmAttemptRow.reading_id == call.reading_id,
@@ -197,6 +171,8 @@ def _close(session: Session, call: Call, outcome: CallOutcome) -> None:
             elapsed_s=outcome.elapsed_s,
         )
     )
+    if rows_changed(session, closing) == 1:
+        insert_entries(session, [closed.entry])
 
 
 def _attempt(row: VlmAttemptRow) -> Attempt:

@@ -12,6 +12,7 @@ import pytest
 
 from models.page import Route, RoutePolicy
 from models.transcription import DegradedCode, Verdict
+from pipeline.answers.prompt import estimated_prompt_tokens
 from tests.fakes.vlm_server import FakeVlm, Fault
 from tests.fakes.wordy_ocr import DOUBTFUL_FROM_PX
 from tests.integration.vlm_runs import (
@@ -70,11 +71,14 @@ def kill_transcriber() -> None:
 
 
 def assert_stuck_call_is_abandoned(bench: VlmBench, verdicts: list[str | None]) -> None:
-    """Booked at what its image was predicted to cost."""
+    """Booked at what its prompt was predicted to cost."""
     assert verdicts[0] == Verdict.ABANDONED
     call = bench.booked()[0]
     assert (call.page_number, call.attempt, call.usage_is_estimated) == (STUCK_PAGE, 1, True)
-    assert (call.prompt_tokens, call.completion_tokens) == (call.predicted_visual_tokens, 0)
+    assert (call.prompt_tokens, call.completion_tokens) == (
+        call.predicted_visual_tokens + estimated_prompt_tokens(1),
+        0,
+    )
 
 
 def test_ctrl_c_books_the_calls_in_flight_and_the_next_run_goes_on(bench: VlmBench, stuck: FakeVlm) -> None:

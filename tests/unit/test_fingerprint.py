@@ -26,7 +26,7 @@ def leaves(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 def fingerprint(**settings: Any) -> str:
     chosen = Settings(**settings)
-    return reading_fingerprint(chosen, VERSIONS, "policy", load_plan(chosen.vlm))
+    return reading_fingerprint(chosen, VERSIONS, "policy", load_plan(chosen.vlm), "a")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,7 @@ def test_a_setting_that_alters_results_changes_it(settings: dict[str, Any]) -> N
         {"rasterise": {"pages_per_call": 1, "timeout_s": 1}},
         {"read": {"ocr_timeout_s": 1}},
         {"triage": {"policy_file": "elsewhere.json"}},
+        {"chargeback": {"price_book_file": "elsewhere.toml", "default_cost_centre": "b"}},
         {"vlm": {"model": "a model that is not asked", "api_key": "secret", "wait_s": 1, "concurrency": 1}},
     ],
 )
@@ -69,11 +70,22 @@ def test_a_setting_that_alters_no_result_does_not(settings: dict[str, Any]) -> N
 def test_an_engine_of_another_version_changes_it() -> None:
     for name in VERSIONS:
         other = {**VERSIONS, name: "other"}
-        assert reading_fingerprint(Settings(), other, "policy", PLAN) != fingerprint()
+        assert reading_fingerprint(Settings(), other, "policy", PLAN, "a") != fingerprint()
 
 
 def test_a_policy_that_decides_otherwise_changes_it() -> None:
-    assert reading_fingerprint(Settings(), VERSIONS, "other", PLAN) != fingerprint()
+    assert reading_fingerprint(Settings(), VERSIONS, "other", PLAN, "a") != fingerprint()
+
+
+def test_cost_centres_read_apart_unless_the_settings_share() -> None:
+    def of(cost_centre: str, *, shared: bool) -> Fingerprint:
+        settings = Settings(chargeback={"share_across_cost_centres": shared})
+        return reading_fingerprint(settings, VERSIONS, "policy", PLAN, cost_centre)
+
+    apart = [of(name, shared=False) for name in ("a", "a/b", "b")]
+    assert len({one.whole for one in apart}) == len({one.cpu for one in apart}) == 3
+    assert of("a", shared=True) == of("b", shared=True)
+    assert of("a", shared=True).cpu not in {one.cpu for one in apart}
 
 
 def test_with_a_vlm_its_model_counts_and_where_it_runs_does_not() -> None:
@@ -95,6 +107,7 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
         "read",
         "triage",
         "vlm",
+        "chargeback",
     }
     assert {"rasterise.dpi", "read.engine", "read.languages", "route"} <= counted
 
@@ -102,7 +115,7 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
 def test_what_the_cpu_reads_does_not_depend_on_the_vlm_but_on_its_image_sizes() -> None:
     def of(**vlm: Any) -> Fingerprint:
         settings = Settings(vlm=vlm)
-        return reading_fingerprint(settings, VERSIONS, "policy", load_plan(settings.vlm))
+        return reading_fingerprint(settings, VERSIONS, "policy", load_plan(settings.vlm), "a")
 
     without, asked = of(), of(url="http://gpu/v1", model="another")
     assert (without.has_vlm, asked.has_vlm) == (False, True)

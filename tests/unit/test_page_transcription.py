@@ -13,9 +13,10 @@ from models.errors import VlmError, VlmServerError, VlmUnreachable
 from models.transcription import DegradedCode, FittedImage, TokenUsage, Verdict, VlmReply, VlmRequest
 from pipeline.answers.judge import PageEvidence
 from pipeline.planning.configured import load_plan
-from pipeline.settings import VlmSettings
+from pipeline.settings import ChargebackSettings, VlmSettings
 from pipeline.store import TranscriptionStore
 from tests.fakes.virtual_time import now_s, run_in_virtual_time
+from workers.accounts import open_account
 from workers.adaptive_limit import AdaptiveLimit
 from workers.circuit_breaker import BreakerLimits, CircuitBreaker
 from workers.retry import VlmRetryLimits
@@ -29,6 +30,7 @@ REPLY = VlmReply(
     model_id="fake",
     elapsed_s=0.1,
 )
+ACCOUNT = open_account("harbour", ChargebackSettings(), load_plan(VlmSettings()))
 IMAGE = FittedImage(encoded=b"", width_px=280, height_px=280, visual_tokens=100, tier="small")
 
 
@@ -59,8 +61,8 @@ class Books:
     def open_call(self, call: Any) -> None:
         self.opened.append(call)
 
-    def close_call(self, call: Any, outcome: Any) -> None:
-        self.closed.append((call, outcome))
+    def close_call(self, closed: Any) -> None:
+        self.closed.append(closed)
 
 
 async def drawn(tier: int, turn_deg: int) -> DrawnPage:
@@ -78,6 +80,7 @@ def transcription(
         evidence=PageEvidence(
             lines=(), ink_share=None, language=None, max_tokens=0, has_visual_elements=False
         ),
+        reasons=(),
         first_tier=0,
         first_max_tokens=1_000,
         draw=drawn,
@@ -89,7 +92,7 @@ def transcription(
         admission=admission,
         store=cast(TranscriptionStore, books),
         limits=VlmRetryLimits(wait_s=wait_s, first_backoff_s=0.01, longest_backoff_s=0.01),
-        submission_id=1,
+        account=ACCOUNT,
     )
 
 
@@ -107,9 +110,10 @@ def test_waiting_behind_other_calls_uses_up_no_patience_and_is_not_booked() -> N
     end = asyncio.run(behind_another_call(engine, books, busy_s=2.0, wait_s=1.5))
     assert end.answer is not None
     assert end.last is not None
-    [(_, failed)] = books.closed
-    assert failed.verdict is Verdict.SERVER_ERROR
-    assert failed.elapsed_s < 2.0
+    [failed] = books.closed
+    assert failed.outcome.verdict is Verdict.SERVER_ERROR
+    assert failed.outcome.elapsed_s < 2.0
+    assert (failed.entry.payer, failed.entry.is_wasted) == (ACCOUNT.payer, True)
 
 
 def test_waiting_while_the_service_is_ill_uses_up_the_patience_of_all_calls_together() -> None:
@@ -128,7 +132,7 @@ def test_waiting_while_the_service_is_ill_uses_up_the_patience_of_all_calls_toge
     end = run_in_virtual_time(ask())
     assert end.degradation is not None
     assert end.degradation.code is DegradedCode.VLM_UNAVAILABLE
-    assert [outcome.verdict for _, outcome in books.closed] == [Verdict.UNREACHABLE] * 6
+    assert [closed.outcome.verdict for closed in books.closed] == [Verdict.UNREACHABLE] * 6
     assert len(books.opened) == 6
     assert ended_s <= 8.5
 
@@ -146,7 +150,7 @@ def test_an_answer_on_which_the_judging_fails_is_booked_and_costs_its_own_page_a
     assert end.answer is None
     assert end.degradation is not None
     assert "could not be judged (RecursionError: too deep)" in end.degradation.message
-    outcomes = [outcome for _, outcome in [*books.closed, end.last]]
+    outcomes = [*(closed.outcome for closed in books.closed), end.last[1]]
     assert {outcome.verdict for outcome in outcomes} == {Verdict.BAD_RESPONSE}
     assert {outcome.usage.prompt_tokens for outcome in outcomes} == {500}
     assert len(books.opened) == len(outcomes) == VlmRetryLimits().lost_calls

@@ -21,6 +21,7 @@ from models.tables import PageState
 from pipeline.store import Store, connect_store, open_store
 from pipeline.store.page_statements import make_reading, read_again
 from tests.postgres import PostgresServer
+from tests.unit.store.booking import BOOK, cpu_entry
 
 ROOT = Path(__file__).parent.parent.parent.parent
 PAGES = 24
@@ -58,7 +59,14 @@ def reading_id(store: Store) -> int:
 
 def finish(store: Store, reading_id: int, page_number: int, owner: str) -> bool:
     return store.pages.finish_page(
-        reading_id, page_number, owner=owner, page={"by": owner}, summary={}, route=Route.OCR, elapsed_s=1
+        reading_id,
+        page_number,
+        owner=owner,
+        page={"by": owner},
+        summary={},
+        route=Route.OCR,
+        elapsed_s=1,
+        entry=cpu_entry(reading_id, page_number),
     )
 
 
@@ -153,7 +161,7 @@ def test_nobody_waits_for_one_who_waits_for_him(store: Store, reading_id: int, c
                 case 1:
                     own.pages.open_reading(DOCUMENT, FINGERPRINT, force=chance.random() < 0.5)
                 case 2:
-                    own.transcriptions.close_abandoned()
+                    own.transcriptions.close_abandoned(BOOK)
             own.pages.release_leases(owner)
             own.pages.complete_reading(reading_id)
         own.close()
@@ -176,6 +184,7 @@ from pathlib import Path
 from pydantic import SecretStr
 from models.page import Route
 from pipeline.store import connect_store
+from tests.unit.store.booking import cpu_entry
 
 home, url, reading_id, owner = sys.argv[1:]
 store = connect_store(Path(home), SecretStr(url) if url else None)
@@ -184,7 +193,8 @@ sys.stdin.readline()
 for number in range(1, 25):
     if store.pages.claim_pages(int(reading_id), [number], owner=owner, lease_s=60):
         store.pages.finish_page(
-            int(reading_id), number, owner=owner, page={"by": owner}, summary={}, route=Route.OCR, elapsed_s=1
+            int(reading_id), number, owner=owner, page={"by": owner}, summary={}, route=Route.OCR, elapsed_s=1,
+            entry=cpu_entry(int(reading_id), number),
         )
         print(number, store.pages.complete_reading(int(reading_id)))
 store.close()

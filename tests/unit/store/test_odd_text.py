@@ -11,6 +11,7 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
 from pipeline.store import Call, CallOutcome, Store
+from tests.unit.store.booking import PAYER, closed, cpu_entry
 from workers.sources import MAX_SOURCE_BYTES
 
 ODD = "a\0b\ud800c\udfffd \U0001f600 \\u0000 é"
@@ -37,7 +38,12 @@ def claimed(store: Store, reading_id: int) -> dict[str, Any]:
 def test_a_page_and_its_summary(store: Store, reading_id: int) -> None:
     page = {"text": ODD, "lines": [{"text": ODD}], ODD: None}
     assert store.pages.finish_page(
-        **claimed(store, reading_id), page=page, summary={"error": ODD}, route=Route.OCR, elapsed_s=1
+        **claimed(store, reading_id),
+        page=page,
+        summary={"error": ODD},
+        route=Route.OCR,
+        elapsed_s=1,
+        entry=cpu_entry(reading_id),
     )
     kept = {"text": KEPT, "lines": [{"text": KEPT}], KEPT: None}
     assert [record.content for record in store.pages.stream_pages(reading_id)] == [kept]
@@ -51,13 +57,15 @@ def test_an_attachment_s_name(store: Store, reading_id: int) -> None:
 
 
 def test_the_message_of_a_page_that_failed(store: Store, reading_id: int) -> None:
-    assert store.pages.fail_page(**claimed(store, reading_id), code="engine_failed", message=ODD + LONG)
+    assert store.pages.fail_page(
+        **claimed(store, reading_id), code="engine_failed", message=ODD + LONG, entry=cpu_entry(reading_id)
+    )
     assert store.pages.failure_of_all_pages(reading_id) == KEPT + LONG
 
 
 def test_the_name_and_the_message_of_a_source(store: Store, reading_id: int) -> None:
     submission_id = store.submissions.start_submission(
-        out_dir=ODD + LONG, cost_centre=ODD + LONG, fingerprint="f" * 64
+        out_dir=ODD + LONG, cost_centre=ODD + LONG, submitter=ODD, fingerprint="f" * 64
     )
     store.submissions.add_source(
         submission_id, name=ODD, output_stem=ODD, reading_id=reading_id, error_code="x", error_message=ODD
@@ -75,6 +83,7 @@ def test_a_call_with_names_and_counts_of_any_length(store: Store, reading_id: in
         summary={},
         route=Route.OCR_DEGRADED,
         elapsed_s=1,
+        entry=cpu_entry(reading_id),
         degraded_code=DegradedCode.AWAITING_VLM,
         awaits_vlm=True,
     )
@@ -89,7 +98,9 @@ def test_a_call_with_names_and_counts_of_any_length(store: Store, reading_id: in
         tier=LONG,
         width_px=1120,
         height_px=1568,
+        cost_centre=PAYER.cost_centre,
         predicted_visual_tokens=2_240,
+        predicted_prompt_tokens=2_455,
         temperature=0.1,
     )
     store.transcriptions.open_call(call)
@@ -103,7 +114,7 @@ def test_a_call_with_names_and_counts_of_any_length(store: Store, reading_id: in
     outcome = CallOutcome(
         verdict=Verdict.REPETITION, usage=usage, evidence=evidence, message=ODD + LONG, elapsed_s=1
     )
-    store.transcriptions.close_call(call, outcome)
+    store.transcriptions.close_call(closed(call, outcome))
     [attempt] = store.transcriptions.attempts(reading_id, 1)
     assert (attempt.model_id, attempt.message, attempt.usage) == (LONG + KEPT, KEPT + LONG, usage)
     assert [one.sample for one in attempt.evidence] == [KEPT]
@@ -113,21 +124,32 @@ def test_a_value_too_large_is_the_value_s_fault_and_not_the_database_s(store: St
     held = claimed(store, reading_id)
     with pytest.raises((ValueError, OverflowError)):
         store.pages.finish_page(
-            **held | {"page_number": 2**70}, page={}, summary={}, route=Route.OCR, elapsed_s=1
+            **held | {"page_number": 2**70},
+            page={},
+            summary={},
+            route=Route.OCR,
+            elapsed_s=1,
+            entry=cpu_entry(reading_id),
         )
-    assert store.pages.finish_page(**held, page={}, summary={}, route=Route.OCR, elapsed_s=1)
+    assert store.pages.finish_page(
+        **held, page={}, summary={}, route=Route.OCR, elapsed_s=1, entry=cpu_entry(reading_id)
+    )
 
 
 def test_a_source_s_name_as_long_as_a_run_gives_one(store: Store, reading_id: int) -> None:
     chance = random.Random(5)
     name = "".join(chance.choice("äöüßéèêø") for _ in range(MAX_SOURCE_BYTES // 2))
-    submission_id = store.submissions.start_submission(out_dir="out", cost_centre=None, fingerprint="f" * 64)
+    submission_id = store.submissions.start_submission(
+        out_dir="out", cost_centre="a", submitter=None, fingerprint="f" * 64
+    )
     store.submissions.add_source(submission_id, name=name, output_stem=name, reading_id=reading_id)
     assert store.submissions.documents_named(name) == ("ab" * 32,)
 
 
 def test_sources_come_in_the_order_of_their_bytes(store: Store, reading_id: int) -> None:
-    submission_id = store.submissions.start_submission(out_dir="out", cost_centre=None, fingerprint="f" * 64)
+    submission_id = store.submissions.start_submission(
+        out_dir="out", cost_centre="a", submitter=None, fingerprint="f" * 64
+    )
     names = ["b.pdf", "B.pdf", "a b.pdf", "a-b.pdf", "ab.pdf", "é.pdf", "Z.pdf", "_.pdf", "10.pdf", "9.pdf"]
     for name in names:
         store.submissions.add_source(submission_id, name=name, output_stem=name)

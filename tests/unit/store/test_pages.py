@@ -13,6 +13,7 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.tables import PageState
 from pipeline.store import Store, connect_store
+from tests.unit.store.booking import cpu_entry
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=4)
 FINGERPRINT = "f" * 64
@@ -33,6 +34,7 @@ def finish(store: Store, reading_id: int, page_number: int, owner: str = "me") -
         summary={"page_number": page_number},
         route=Route.OCR,
         elapsed_s=1.5,
+        entry=cpu_entry(reading_id, page_number),
     )
 
 
@@ -85,14 +87,18 @@ def test_the_last_page_completes_the_reading_for_one_caller_alone(store: Store, 
     for number in (1, 2, 3):
         finish(store, reading_id, number)
         assert not store.pages.complete_reading(reading_id)
-    store.pages.fail_page(reading_id, 4, owner="me", code="engine_failed", message="no")
+    store.pages.fail_page(
+        reading_id, 4, owner="me", code="engine_failed", message="no", entry=cpu_entry(reading_id, 4)
+    )
     assert [store.pages.complete_reading(reading_id) for _ in range(3)] == [True, False, False]
     assert store.pages.is_complete(reading_id)
 
 
 def test_a_returned_page_is_charged_and_a_released_one_is_not(store: Store, reading_id: int) -> None:
     claim(store, reading_id, 1, 2)
-    assert store.pages.return_page(reading_id, 1, owner="me", code="worker_crashed", message="gone")
+    assert store.pages.return_page(
+        reading_id, 1, owner="me", code="worker_crashed", message="gone", entry=cpu_entry(reading_id)
+    )
     assert store.pages.release_leases("me") == 1
     assert [store.pages.attempts(reading_id, number) for number in (1, 2)] == [1, 0]
     assert store.pages.pending_pages(reading_id) == (1, 2, 3, 4)
@@ -112,7 +118,9 @@ def test_a_second_run_finds_finished_pages_and_gets_failed_ones_back(store: Stor
     claim(store, reading_id, 1, 2, 3, 4)
     for number in (1, 2, 3):
         finish(store, reading_id, number)
-    store.pages.fail_page(reading_id, 4, owner="me", code="page_timed_out", message="late")
+    store.pages.fail_page(
+        reading_id, 4, owner="me", code="page_timed_out", message="late", entry=cpu_entry(reading_id, 4)
+    )
     store.pages.complete_reading(reading_id)
     opened = store.pages.open_reading(DOCUMENT, FINGERPRINT, force=False)
     assert opened.reading_id == reading_id
@@ -140,7 +148,9 @@ def test_what_a_forced_run_did_not_get_to_is_finished_as_before(store: Store, re
     store.pages.open_reading(DOCUMENT, FINGERPRINT, force=True)
     claim(store, reading_id, 1, 2, 3, owner="killed")
     finish(store, reading_id, 1, owner="killed")
-    store.pages.fail_page(reading_id, 2, owner="killed", code="engine_failed", message="broke")
+    store.pages.fail_page(
+        reading_id, 2, owner="killed", code="engine_failed", message="broke", entry=cpu_entry(reading_id, 2)
+    )
     assert all(store.submissions.newest_page(DOCUMENT.document_id, number) for number in (1, 3, 4))
     assert store.submissions.newest_page(DOCUMENT.document_id, 2) is None
     store.pages.release_leases("killed")
@@ -162,7 +172,14 @@ def test_a_result_that_is_no_json_is_refused_and_the_page_stays_with_its_owner(
     for lie in (math.nan, {1, 2}):
         with pytest.raises((ValueError, TypeError)):
             store.pages.finish_page(
-                reading_id, 1, owner="me", page={"lie": lie}, summary={}, route=Route.OCR, elapsed_s=1
+                reading_id,
+                1,
+                owner="me",
+                page={"lie": lie},
+                summary={},
+                route=Route.OCR,
+                elapsed_s=1,
+                entry=cpu_entry(reading_id),
             )
     assert states(store, reading_id)[0] is PageState.RUNNING
     assert finish(store, reading_id, 1)

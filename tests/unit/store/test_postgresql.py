@@ -24,6 +24,7 @@ from pipeline.store import Store, connect_store, open_store
 from pipeline.store.page_statements import read_again
 from pipeline.store.postgresql import PostgresqlServer, refusal_of
 from tests.postgres import PostgresServer
+from tests.unit.store.booking import cpu_entry
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=40)
 
@@ -226,7 +227,14 @@ def test_a_stream_is_fetched_a_few_at_a_time(store: Store, reading_id: int, post
     for number in range(1, 41):
         store.pages.claim_pages(reading_id, [number], owner="me", lease_s=60)
         store.pages.finish_page(
-            reading_id, number, owner="me", page={}, summary={}, route=Route.OCR, elapsed_s=1
+            reading_id,
+            number,
+            owner="me",
+            page={},
+            summary={},
+            route=Route.OCR,
+            elapsed_s=1,
+            entry=cpu_entry(reading_id, number),
         )
     stream = store.pages.stream_pages(reading_id)
     next(stream)

@@ -8,7 +8,8 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.tables import PageState
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
-from pipeline.store import Call, CallOutcome, OpenedReading, Store, TakeOver
+from pipeline.store import Call, CallOutcome, ClosedCall, OpenedReading, Store, TakeOver
+from tests.unit.store.booking import BOOK, PAYER, closed, cpu_entry
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=2)
 FINGERPRINT = "f" * 64
@@ -36,6 +37,7 @@ def read(store: Store, reading_id: int, page_number: int, *, awaits_vlm: bool = 
         summary={"page_number": page_number},
         route=Route.OCR_DEGRADED if awaits_vlm else Route.OCR,
         elapsed_s=1.0,
+        entry=cpu_entry(reading_id, page_number),
         degraded_code=code,
         awaits_vlm=awaits_vlm,
     )
@@ -52,7 +54,9 @@ def call(reading_id: int, attempt: int = 1) -> Call:
         tier="full",
         width_px=1120,
         height_px=1568,
+        cost_centre=PAYER.cost_centre,
         predicted_visual_tokens=2_240,
+        predicted_prompt_tokens=2_455,
         temperature=0.1,
     )
 
@@ -67,7 +71,7 @@ def finish(
     reading_id: int,
     *,
     owner: str = "vlm",
-    last_call: tuple[Call, CallOutcome] | None = None,
+    last_call: ClosedCall | None = None,
     degraded_code: DegradedCode | None = None,
 ) -> bool:
     return store.transcriptions.finish_page(
@@ -122,9 +126,9 @@ def test_only_its_owner_can_settle_it(store: Store, reading_id: int) -> None:
 def test_every_call_is_booked_with_what_came_of_it(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id)
     store.transcriptions.open_call(call(reading_id, 1))
-    store.transcriptions.close_call(call(reading_id, 1), outcome(Verdict.REPETITION))
+    store.transcriptions.close_call(closed(call(reading_id, 1), outcome(Verdict.REPETITION)))
     store.transcriptions.open_call(call(reading_id, 2))
-    assert finish(store, reading_id, last_call=(call(reading_id, 2), outcome()))
+    assert finish(store, reading_id, last_call=closed(call(reading_id, 2), outcome()))
     first, second = store.transcriptions.attempts(reading_id, 1)
     assert (first.attempt, first.verdict, first.usage) == (1, Verdict.REPETITION, BILLED)
     assert first.evidence == outcome().evidence
@@ -135,16 +139,16 @@ def test_the_last_call_is_booked_though_the_page_went_to_another(store: Store, r
     assert claim(store, reading_id, owner="slow", lease_s=-1)
     store.transcriptions.open_call(call(reading_id))
     assert store.pages.reclaim_leases(lambda owner: True) == 1
-    assert not finish(store, reading_id, owner="slow", last_call=(call(reading_id), outcome()))
+    assert not finish(store, reading_id, owner="slow", last_call=closed(call(reading_id), outcome()))
     assert [one.usage for one in store.transcriptions.attempts(reading_id, 1)] == [BILLED]
 
 
 def test_a_call_is_closed_once(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id)
     store.transcriptions.open_call(call(reading_id))
-    store.transcriptions.close_call(call(reading_id), outcome())
+    store.transcriptions.close_call(closed(call(reading_id), outcome()))
     store.transcriptions.close_call(
-        call(reading_id), outcome(Verdict.EMPTY, TokenUsage(prompt_tokens=1, completion_tokens=1))
+        closed(call(reading_id), outcome(Verdict.EMPTY, TokenUsage(prompt_tokens=1, completion_tokens=1)))
     )
     assert [one.usage for one in store.transcriptions.attempts(reading_id, 1)] == [BILLED]
 
@@ -154,13 +158,13 @@ def test_a_lost_owner_gives_its_page_back_to_wait_and_its_call_is_booked_as_aban
 ) -> None:
     assert claim(store, reading_id, owner="dead")
     store.transcriptions.open_call(call(reading_id))
-    assert store.transcriptions.close_abandoned() == 0
+    assert store.transcriptions.close_abandoned(BOOK) == 0
     assert store.pages.release_leases("dead") == 1
     assert state(store, reading_id) is PageState.AWAITING_VLM
-    assert store.transcriptions.close_abandoned() == 1
+    assert store.transcriptions.close_abandoned(BOOK) == 1
     (booked,) = store.transcriptions.attempts(reading_id, 1)
     assert booked.verdict is Verdict.ABANDONED
-    assert (booked.usage.prompt_tokens, booked.usage.is_estimated) == (2_240, True)
+    assert (booked.usage.prompt_tokens, booked.usage.is_estimated) == (2_455, True)
     again = store.transcriptions.claim_page(reading_id, 1, owner="vlm", lease_s=60)
     assert again is not None
     assert again.calls_before == 1
@@ -223,6 +227,7 @@ def without_vlm(store: Store) -> int:
             summary={"page_number": number},
             route=Route.OCR if code is None else Route.OCR_DEGRADED,
             elapsed_s=1.0,
+            entry=cpu_entry(reading_id, number),
             degraded_code=code,
         )
     assert store.pages.complete_reading(reading_id)

@@ -6,6 +6,7 @@ from collections import deque
 from pathlib import Path
 
 from models.document import Document, MediaType
+from pipeline.chargeback.entries import Payer
 from workers.run_state import PageQueue, ReadingState, SourceState
 from workers.sources import Source
 
@@ -15,6 +16,7 @@ def reading(name: str, page_count: int) -> ReadingState:
     return ReadingState(
         reading_id=len(name),
         document=Document(document_id=name, media_type=MediaType.PDF, byte_count=1, page_count=page_count),
+        payer=Payer(cost_centre="harbour", submitter=None, submission_id=1),
         password=None,
         first=SourceState(number=0, source=source),
         pending=deque(range(1, page_count + 1)),

@@ -1,0 +1,37 @@
+"""Entries for what a test settles, where it does not matter what they say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from models.page import Route
+from models.transcription import Call, CallOutcome
+from pipeline.chargeback.entries import Account, LedgerEntry, Payer, call_entry, failed_page_entry
+from pipeline.chargeback.price_book import load_price_book
+from pipeline.store import ClosedCall
+
+DOCUMENT_ID = "ab" * 32
+WHEN = datetime(2026, 11, 30, 12, tzinfo=UTC)
+BOOK = load_price_book()
+PAYER = Payer(cost_centre="harbour/ferries", submitter="ada", submission_id=None)
+ACCOUNT = Account(payer=PAYER, price_book=BOOK, model_id="qwen2.5-vl-7b-fp8")
+
+
+def cpu_entry(reading_id: int, page_number: int = 1) -> LedgerEntry:
+    return failed_page_entry(
+        ACCOUNT,
+        document_id=DOCUMENT_ID,
+        reading_id=reading_id,
+        page_number=page_number,
+        code="read",
+        is_final=True,
+        cpu_s=0.5,
+        when=WHEN,
+    )
+
+
+def closed(call: Call, outcome: CallOutcome, route: Route | None = None) -> ClosedCall:
+    entry = call_entry(
+        PAYER, BOOK, call, outcome, document_id=DOCUMENT_ID, reasons=(), route=route, when=WHEN
+    )
+    return ClosedCall(call=call, outcome=outcome, entry=entry)
