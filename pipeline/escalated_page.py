@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from PIL import Image
 
@@ -25,6 +25,10 @@ from pipeline.upright import turned, turned_size
 from pipeline.visual_tokens import VisualTokenBudget
 
 Json = Mapping[str, Any]
+
+LEAST_ANSWER_TOKENS: Final = 1_536
+ANSWER_TOKENS_PER_CHARACTER: Final = 0.75
+"""Of what the CPU read. English has four characters a token; HTML tables and missed text take the rest."""
 
 VISUAL_ELEMENTS = frozenset({RegionKind.TABLE, RegionKind.STAMP, RegionKind.HANDWRITING, RegionKind.FIGURE})
 """Where OCR misses words, so that others than its own are no invention."""
@@ -110,6 +114,12 @@ def strips_for(
     """The images that ``draw_upright`` and ``fit_page`` make of a page; sizes are those of the page as delivered."""
     size_px = turned_size(width_px, height_px, rotation_deg=rotation_deg, skew_deg=skew_deg)
     return page_fit(*size_px, plan.budget_of(tier), tier)
+
+
+def answer_room_tokens(page: Json, plan: ServingPlan) -> int:
+    """Room for the answer to a first call: a loop is paid up to here, so it is no larger than the page needs."""
+    expected = int(ANSWER_TOKENS_PER_CHARACTER * len(page["text"]))
+    return min(max(LEAST_ANSWER_TOKENS, expected), plan.max_output_tokens)
 
 
 def draw_upright(

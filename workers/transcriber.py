@@ -19,10 +19,9 @@ import structlog
 
 from models.errors import DoctriageError, EngineUnavailable, PageFailed, PageNotRendered, PlanImpossible
 from pipeline.blobs import BlobStore
-from pipeline.escalated_page import Json, draw_upright, page_evidence, tier_of
+from pipeline.escalated_page import Json, answer_room_tokens, draw_upright, page_evidence, tier_of
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
-from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
 from pipeline.store import EscalatedPage, Store, connect_store
 from workers.adaptive_limit import AdaptiveLimit
@@ -52,10 +51,6 @@ come at once. Each takes about half a megabyte."""
 DRAWING_THREADS: Final = max(1, min(8, len(os.sched_getaffinity(0))))
 """Poppler draws in processes of its own, Pillow and OpenCV let other threads run, and pdfium has its lock. A page
 takes 0.4 s of a core, and while it is drawn up to 200 MB."""
-
-LEAST_ANSWER_TOKENS: Final = 1_536
-ANSWER_TOKENS_PER_CHARACTER: Final = 0.75
-"""Of what the CPU read. English has four characters a token; HTML tables and missed text take the rest."""
 
 LEASE_S: Final = 86_400.0
 """A page's calls, pauses and turns together; a process that is gone gives its pages back at once."""
@@ -163,7 +158,7 @@ class Transcriber:
             evidence=page_evidence(page),
             reasons=page["triage"]["reasons"],
             first_tier=self._plan.tiers.index(tier_of(page, self._plan)),
-            first_max_tokens=_answer_tokens(page, self._plan),
+            first_max_tokens=answer_room_tokens(page, self._plan),
             draw=partial(self._draw, task, page),
         )
 
@@ -204,12 +199,6 @@ def _retry_limits(setup: TranscriberSetup) -> VlmRetryLimits:
         wait_s=vlm.wait_s,
         temperatures=(setup.plan.sampling.temperature, *defaults.temperatures[1:]),
     )
-
-
-def _answer_tokens(page: Json, plan: ServingPlan) -> int:
-    """Room for the answer to a first call: a loop is paid up to here, so it is no larger than the page needs."""
-    expected = int(ANSWER_TOKENS_PER_CHARACTER * len(page["text"]))
-    return min(max(LEAST_ANSWER_TOKENS, expected), plan.max_output_tokens)
 
 
 def _first_of(group: BaseExceptionGroup[DoctriageError]) -> DoctriageError:
