@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from tests.fakes.asgi_host import AsgiHost
 
-TIMEOUT_S: Final = 120
+TIMEOUT_S: Final = 600
 METHODS: Final = ["GET", "POST"]
 OF_ONE_CONNECTION: Final = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 """Headers that are not passed on."""

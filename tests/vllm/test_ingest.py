@@ -43,7 +43,7 @@ ENDLESS_TOKENS: Final = 12_000
 """More than the service writes before it is killed."""
 
 WAIT_S: Final = 3
-DEADLINE_S: Final = 100
+DEADLINE_S: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
