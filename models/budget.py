@@ -43,6 +43,11 @@ class Level:
         """Below 0 where the limit was lowered under what is spent, or a service billed more than it may."""
         return self.limit - self.spent - self.reserved
 
+    @property
+    def percent_spent(self) -> int:
+        """Rounded down; 100 of a limit of nothing."""
+        return 100 * self.spent // self.limit if self.limit else 100
+
     def has_spent(self, percent: int) -> bool:
         return 100 * self.spent >= percent * self.limit
 
@@ -84,9 +89,10 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What a call takes of the budgets of ``cost_centre`` for ``month`` until it is closed."""
+    """What a call to ``model_id`` takes of the budgets of ``cost_centre`` for ``month`` until it is closed."""
 
     cost_centre: str
     month: str
     most: Charge
     currency: str
+    model_id: str

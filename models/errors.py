@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from models.budget import WhenSpent
+from models.budget import BudgetMonth
 
 
 class DoctriageError(Exception):
@@ -239,16 +239,14 @@ class EntryNotReversible(DoctriageError):
 
 
 class BudgetSpent(DoctriageError):
-    """A cost centre's budget has no room. ``when_spent`` is what it says of such pages. ``fits_once_calls_end``: calls
-    under way reserve more than they may cost in the end."""
+    """A cost centre's budget has no room; ``budget`` is where it stands. ``fits_once_calls_end``: it has, as soon as
+    calls under way cost less than they may."""
 
     code = "budget_spent"
 
-    def __init__(
-        self, message: str, *, when_spent: WhenSpent = WhenSpent.REJECT, fits_once_calls_end: bool = False
-    ) -> None:
+    def __init__(self, message: str, budget: BudgetMonth, *, fits_once_calls_end: bool = False) -> None:
         super().__init__(message)
-        self.when_spent = when_spent
+        self.budget = budget
         self.fits_once_calls_end = fits_once_calls_end
 
 

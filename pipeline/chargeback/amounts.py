@@ -7,6 +7,11 @@ from decimal import Decimal
 from typing import Final
 
 MILLION: Final = 1_000_000
+MONEY_DECIMALS: Final = 6
+"""Of an amount in whole micro-units."""
+
+GREATEST_AMOUNT: Final = 9_999_999_999
+
 TOKEN_PRICE_DECIMALS: Final = 6
 """Of a price for a million tokens, which is then a whole number of micro-units."""
 
@@ -29,6 +34,18 @@ def token_price_micro(value: object) -> int:
 def cpu_page_price_micro(value: object) -> int:
     """Micro-units for a million pages, from the text of a page's price. Raises ValueError for anything else."""
     return _scaled(value, CPU_PRICE_DECIMALS, GREATEST_CPU_PRICE)
+
+
+def money_micro(value: object) -> int:
+    """Micro-units, from text such as "200.00". Raises ValueError for anything else."""
+    return _scaled(value, MONEY_DECIMALS, GREATEST_AMOUNT)
+
+
+def money_text(micro: int, currency: str | None = None) -> str:
+    """As a person reads it, with two decimals or as many as it takes: 1,234.50 USD."""
+    whole, _, fraction = amount_text(abs(micro), MONEY_DECIMALS).partition(".")
+    text = f"{'-' * (micro < 0)}{int(whole):,}.{fraction:0<2}"
+    return text if currency is None else f"{text} {currency}"
 
 
 def half_even(numerator: int, denominator: int) -> int:

@@ -8,8 +8,9 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from models.transcription import Call, CallOutcome
+from pipeline.store.budgets import BudgetStore
 from pipeline.store.database import Database, open_database
-from pipeline.store.ledger import BookedEntry, LedgerStore, SubmissionBill
+from pipeline.store.ledger import BookedEntry, LedgerStore
 from pipeline.store.page_statements import TakeOver
 from pipeline.store.pages import FinishedPage, OpenedReading, PageRecord, PageStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
@@ -17,6 +18,7 @@ from pipeline.store.transcriptions import ClosedCall, EscalatedPage, Transcripti
 
 __all__ = [
     "BookedEntry",
+    "BudgetStore",
     "Call",
     "CallOutcome",
     "ClosedCall",
@@ -28,7 +30,6 @@ __all__ = [
     "PageStore",
     "SourceRecord",
     "Store",
-    "SubmissionBill",
     "SubmissionStore",
     "TakeOver",
     "TranscriptionStore",
@@ -44,6 +45,7 @@ class Store:
     submissions: SubmissionStore
     transcriptions: TranscriptionStore
     ledger: LedgerStore
+    budgets: BudgetStore
 
     def close(self) -> None:
         self.database.close()
@@ -67,4 +69,5 @@ def _store(database: Database) -> Store:
         submissions=SubmissionStore(database),
         transcriptions=TranscriptionStore(database),
         ledger=LedgerStore(database),
+        budgets=BudgetStore(database),
     )

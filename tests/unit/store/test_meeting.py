@@ -20,7 +20,6 @@ from models.page import Route
 from models.tables import PageState
 from pipeline.store import Store, connect_store, open_store
 from pipeline.store.page_statements import make_reading, read_again
-from tests.postgres import PostgresServer
 from tests.unit.store.booking import BOOK, cpu_entry
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -35,20 +34,6 @@ Waits = Callable[[], bool]
 @pytest.fixture
 def connect(tmp_path: Path, database_url: SecretStr | None) -> Connect:
     return lambda: connect_store(tmp_path, database_url)
-
-
-@pytest.fixture
-def waits(database_url: SecretStr | None, request: pytest.FixtureRequest) -> Waits:
-    """Somebody waits for a lock; SQLite does not tell, and whoever writes waits there for whoever wrote first."""
-
-    def surely_by_now() -> bool:
-        time.sleep(0.2)
-        return True
-
-    if database_url is None:
-        return surely_by_now
-    server: PostgresServer = request.getfixturevalue("postgres")
-    return server.has_waiting
 
 
 @pytest.fixture
