@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.page import Route
+from pipeline.chargeback.bills import SubmissionBill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,22 @@ class PageFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PagesChosen:
+    """Only so many of the pages found will be read, as a sample of all."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAwaitsVlm:
+    """A page is read on the CPU and needs the VLM, which this run does not ask."""
+
+    source: str
+    page_number: int
+    from_earlier_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageRetried:
     """An attempt on a page failed and the page will be tried again."""
 
@@ -112,7 +129,9 @@ Event = (
     | SourceRenamed
     | DocumentFound
     | DocumentRejectedEvent
+    | PagesChosen
     | PageFinished
+    | PageAwaitsVlm
     | PageRetried
     | PageGivenUp
     | DocumentFinished
@@ -150,8 +169,8 @@ class IngestReport:
     ``visual_tokens_if_all`` is the price in visual tokens of sending every page that is not blank to the VLM,
     ``visual_tokens_triaged`` that of the pages triage would escalate. ``pages_by_degradation`` says why pages that
     needed the VLM went without it (``DegradedCode``). The VLM's calls and tokens are all that was booked about
-    these pages, in earlier runs too. ``elapsed_s`` is wall-clock time.
-    ``is_interrupted``: stopped by Ctrl-C; the same command goes on where it stopped.
+    these pages, in earlier runs too; ``bills`` are what this run has booked, one a currency. ``elapsed_s`` is
+    wall-clock time. ``is_interrupted``: stopped by Ctrl-C; the same command goes on where it stopped.
     """
 
     documents: tuple[DocumentReport, ...]
@@ -163,6 +182,7 @@ class IngestReport:
     vlm_calls: int
     vlm_prompt_tokens: int
     vlm_completion_tokens: int
+    bills: tuple[SubmissionBill, ...]
     pages_read: int
     pages_from_earlier_run: int
     failed_pages: int

@@ -57,6 +57,7 @@ def finish_run(
         vlm_calls=tally.vlm_calls,
         vlm_prompt_tokens=tally.vlm_prompt_tokens,
         vlm_completion_tokens=tally.vlm_completion_tokens,
+        bills=() if submission_id is None else store.ledger.bill_of(submission_id),
         pages_read=totals.pages_read,
         pages_from_earlier_run=totals.pages_from_earlier_run,
         failed_pages=tally.failed_pages,

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from models.errors import EntryNotReversible
 from models.page import Route
 from models.tables import LedgerKind, LedgerRow, SubmissionRow
+from pipeline.chargeback.bills import SubmissionBill
 from pipeline.chargeback.cost_centres import Payer, team_of
 from pipeline.chargeback.entries import LedgerEntry, reversal_entry
 from pipeline.chargeback.price_book import UnitPrices
@@ -23,18 +24,6 @@ from pipeline.store.database import Database, insert_missing
 class BookedEntry:
     entry_id: int
     entry: LedgerEntry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionBill:
-    """What a submission cost in one currency. ``unpriced_entries`` used what has no price; ``cost_micro`` is the sum
-    of the others."""
-
-    currency: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost_micro: int
-    unpriced_entries: int
 
 
 class LedgerStore:
@@ -100,6 +89,7 @@ class LedgerStore:
             )
             return tuple(
                 SubmissionBill(
+                    cost_centre=submission.cost_centre,
                     currency=currency,
                     prompt_tokens=int(prompt_tokens),
                     completion_tokens=int(completion_tokens),

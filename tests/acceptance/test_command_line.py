@@ -162,6 +162,7 @@ def test_a_ratio_over_200_is_one_clear_line(tmp_path: Path) -> None:
         ["ingest", ".", "--out", "out", "--lang", "--help me"],
         ["ingest", ".", "--out", "out", "--cost-centre", "a\nb"],
         ["ingest", ".", "--out", "out", "--cost-centre", " "],
+        ["ingest", ".", "--out", "out", "--cost-centre", "a/b/c"],
         ["ingest", "."],
         ["ingest", "", "--out", "out"],
         ["ingest", ".", "--out", ""],

@@ -167,7 +167,7 @@ def test_a_book_that_is_none_is_one_clear_line(content: str | None, told: str, t
     if content is not None:
         path.write_text(content, encoding="utf-8")
     answer = run_doctriage("prices", "show", "--file", path, home=tmp_path)
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (2, "")
     assert len(answer.stderr.splitlines()) == 1
     assert answer.stderr.startswith(f"doctriage: {path}: ")
     assert told in answer.stderr

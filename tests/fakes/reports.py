@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from models.page import Route
+from pipeline.chargeback.bills import SubmissionBill
 from workers.events import DocumentReport, FailureReport, IngestReport
 
 
@@ -37,6 +38,7 @@ def ingest_report(
     visual_tokens_triaged: int = 0,
     pages_by_degradation: Mapping[str, int] | None = None,
     vlm_calls: int = 0,
+    bills: tuple[SubmissionBill, ...] = (),
     pages_from_earlier_run: int = 0,
     is_interrupted: bool = False,
 ) -> IngestReport:
@@ -50,6 +52,7 @@ def ingest_report(
         vlm_calls=vlm_calls,
         vlm_prompt_tokens=1_000 * vlm_calls,
         vlm_completion_tokens=100 * vlm_calls,
+        bills=bills,
         pages_read=sum(document.page_count for document in documents) - pages_from_earlier_run,
         pages_from_earlier_run=pages_from_earlier_run,
         failed_pages=sum(document.failed_pages for document in documents),

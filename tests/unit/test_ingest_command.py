@@ -15,6 +15,7 @@ from models.errors import (
     DoctriageError,
     EngineUnavailable,
     OutputNotWritable,
+    PriceBookInvalid,
     SettingsError,
     StoreUnavailable,
 )
@@ -209,6 +210,7 @@ def test_progress_is_on_the_error_stream_and_tables_on_the_other(
     ("error", "code"),
     [
         (SettingsError("x"), 2),
+        (PriceBookInvalid("x"), 2),
         (OutputNotWritable("x"), 2),
         (EngineUnavailable("x"), 2),
         (StoreUnavailable("x"), 1),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from models.page import Route
+from pipeline.chargeback.bills import SubmissionBill
 from tests.fakes.reports import document_report, ingest_report
 from workers.cli.progress import NOTICES_SHOWN, LiveProgress, PlainProgress, Tally, progress_display
-from workers.cli.tables import ROWS_SHOWN, print_report
+from workers.cli.tables import ROWS_SHOWN, closing_lines, print_report
 from workers.events import (
     DocumentFound,
     DocumentRejectedEvent,
@@ -186,6 +188,31 @@ def test_the_tables_tell_routes_seconds_reasons_and_the_saving() -> None:
     assert [line.split()[-1] for line in reasons] == ["3", "1"]
     assert "10,000 2,500 7,500 (75%)" in lines
     assert "written to out" in lines
+
+
+@pytest.mark.parametrize(
+    ("cost_micro", "unpriced_entries", "told"),
+    [
+        (4_312, 0, "12,345 prompt and 678 completion tokens, 0.004312 USD"),
+        (0, 0, "12,345 prompt and 678 completion tokens, 0 USD"),
+        (4_312, 2, "12,345 prompt and 678 completion tokens, 0.004312 USD and 2 attempts unpriced"),
+        (0, 2, "12,345 prompt and 678 completion tokens, unpriced"),
+    ],
+)
+def test_the_end_tells_who_is_billed_and_never_calls_unpriced_nothing(
+    cost_micro: int, unpriced_entries: int, told: str
+) -> None:
+    bill = SubmissionBill(
+        cost_centre="harbour/ferries",
+        currency="USD",
+        prompt_tokens=12_345,
+        completion_tokens=678,
+        cost_micro=cost_micro,
+        unpriced_entries=unpriced_entries,
+    )
+    lines = list(closing_lines(ingest_report(document_report(), bills=(bill,)), Path("out")))
+    assert f"billed to harbour/ferries: {told}" in lines
+    assert not any("billed" in line for line in closing_lines(ingest_report(document_report()), Path("out")))
 
 
 def test_a_route_that_no_page_took_has_no_column() -> None:

@@ -15,7 +15,14 @@ from typing import Annotated, TextIO
 
 import typer
 
-from models.errors import DoctriageError, EngineUnavailable, OutputNotWritable, SettingsError
+from models.errors import (
+    DoctriageError,
+    EngineUnavailable,
+    OutputNotWritable,
+    PriceBookInvalid,
+    SettingsError,
+)
+from workers.cli.budget import budget_app
 from workers.cli.calibrate import calibrate_command
 from workers.cli.doctor import doctor_command
 from workers.cli.evaluate import evaluate_command
@@ -43,6 +50,7 @@ app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)
 app.command("plan")(plan_command)
 app.add_typer(prices_app, name="prices")
+app.add_typer(budget_app, name="budget")
 app.command("doctor")(doctor_command)
 
 
@@ -68,7 +76,7 @@ def main() -> None:
 def exit_code(error: DoctriageError) -> int:
     """2 where the run could not start as asked; 1 where it broke off."""
     match error:
-        case SettingsError() | OutputNotWritable() | EngineUnavailable():
+        case SettingsError() | PriceBookInvalid() | OutputNotWritable() | EngineUnavailable():
             return EXIT_USAGE
         case _:
             return EXIT_FAILED

@@ -79,7 +79,9 @@ def ingest_command(
             help="How long a page waits for a VLM that does not answer; by default 120.",
         ),
     ] = None,
-    cost_centre: Annotated[str | None, typer.Option(metavar="NAME", help="The team that pays.")] = None,
+    cost_centre: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who pays: a team, or team/project.")
+    ] = None,
     formats: Annotated[
         str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")
     ] = ",".join(FORMATS),
@@ -121,9 +123,9 @@ def ingest_command(
         },
     )
     chosen_formats = _parsed_formats(formats)
-    team = _parsed_cost_centre(cost_centre)
     passwords = (*(password or ()), *(_read_passwords(password_file) if password_file else ()))
 
+    from pipeline.chargeback.cost_centres import cost_centre_name
     from pipeline.settings import load_settings
     from workers import local
     from workers.cli.progress import progress_display
@@ -134,7 +136,7 @@ def ingest_command(
     request = local.IngestRequest(
         paths=tuple(paths),
         out_dir=out,
-        cost_centre=team,
+        cost_centre=None if cost_centre is None else cost_centre_name(cost_centre),
         formats=chosen_formats,
         passwords=passwords,
         force=force,
@@ -183,14 +185,6 @@ def _parsed_formats(names: str) -> tuple[str, ...]:
             f"{names!r}: choose from {', '.join(FORMATS)}, separated by commas", param_hint="--format"
         )
     return chosen
-
-
-def _parsed_cost_centre(name: str | None) -> str | None:
-    if name is None:
-        return None
-    if not name.strip() or not name.isprintable():
-        raise typer.BadParameter("a cost centre is a name on one line", param_hint="--cost-centre")
-    return name.strip()
 
 
 def _read_passwords(path: Path) -> tuple[str, ...]:

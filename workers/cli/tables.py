@@ -12,11 +12,14 @@ from rich.text import Text
 
 from models.page import Route
 from models.transcription import DegradedCode
+from pipeline.chargeback.amounts import amount_text
+from pipeline.chargeback.bills import SubmissionBill
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
 from workers.events import DocumentReport, FailureReport, IngestReport
 from workers.signal_words import signal_in_words
 
+MICRO_DECIMALS = 6
 ROWS_SHOWN = 50
 """Rows of a table; ``pages.jsonl`` and ``failures.jsonl`` have all of them."""
 
@@ -137,7 +140,19 @@ def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
     yield f"{read}{_rate(report)}{earlier}{failed}"
     for code, pages in sorted(report.pages_by_degradation.items()):
         yield f"ocr degraded: {_plural(pages, 'page')} {DEGRADED_WORDS[DegradedCode(code)]}"
+    for bill in report.bills:
+        yield _bill_line(bill)
     yield f"written to {printable(str(out_dir))}"
+
+
+def _bill_line(bill: SubmissionBill) -> str:
+    """What has no price is said to have none, and is not called 0."""
+    tokens = f"{bill.prompt_tokens:,} prompt and {bill.completion_tokens:,} completion tokens"
+    amount = f"{amount_text(bill.cost_micro, MICRO_DECIMALS)} {bill.currency}"
+    if bill.unpriced_entries:
+        unpriced = f"{_plural(bill.unpriced_entries, 'attempt')} unpriced"
+        amount = f"{amount} and {unpriced}" if bill.cost_micro else "unpriced"
+    return f"billed to {printable(bill.cost_centre)}: {tokens}, {amount}"
 
 
 def _rate(report: IngestReport) -> str:
