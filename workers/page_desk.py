@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 
 from models.document import Document
 from models.errors import EngineUnavailable, PageFailed
+from models.tables import PageState
 from pipeline.chargeback.entries import cache_hit_entry
 from pipeline.settings import Settings
 from pipeline.store import FinishedPage, LedgerStore, OpenedReading, PageStore, TakeOver
-from workers.events import Event, PageFinished, PageGivenUp, PageRetried
+from workers.events import Event, PageAwaitsVlm, PageFinished, PageGivenUp, PageRetried
 from workers.messages import (
     PageAttemptFailed,
     PageDone,
@@ -27,12 +27,15 @@ from workers.pool import Worker
 from workers.run_state import PageQueue, ReadingState, RunOptions, SourceState
 from workers.vlm_desk import VlmDesk
 
+UNREAD = (PageState.PENDING, PageState.RUNNING)
+
 MAX_DEATHS_BEFORE_FIRST_PAGE = 3
 """Workers that die while loading engines, one after the other, before the engines are taken to be broken."""
 
 
 class PageDesk:
-    """``on_complete`` hears of each reading of which no page is pending or running any more, anywhere."""
+    """``on_complete`` hears of each reading of which no page is pending or running any more, anywhere. Without a
+    ``vlm`` the pages that need it are left to wait, and the run is through with them."""
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class PageDesk:
         options: RunOptions,
         on_event: Callable[[Event], None],
         on_complete: Callable[[ReadingState], None],
-        vlm: VlmDesk,
+        vlm: VlmDesk | None,
     ) -> None:
         self._pages = pages
         self._ledger = ledger
@@ -64,8 +67,15 @@ class PageDesk:
     def reading(self, document_id: str) -> ReadingState | None:
         return self._readings.get(document_id)
 
-    def open(self, first: SourceState, document: Document, password: str | None) -> ReadingState:
-        """Take up the reading of a document that is new to this run, where earlier runs left it."""
+    def open(
+        self,
+        first: SourceState,
+        document: Document,
+        password: str | None,
+        wanted: frozenset[int] | None = None,
+    ) -> ReadingState:
+        """Take up the reading of a document that is new to this run, where earlier runs left it, or those pages of it
+        that are ``wanted``."""
         fingerprint = self._options.fingerprint
         opened = self._pages.open_reading(
             document,
@@ -79,14 +89,16 @@ class PageDesk:
             payer=self._options.account.payer,
             password=password,
             first=first,
-            pending=deque(opened.pending),
+            wanted=wanted,
             is_complete=opened.is_complete,
         )
+        reading.pending.extend(reading.wanted_of(opened.pending))
         self._readings[document.document_id] = reading
         self._book_cache_hit(document, opened)
         self._report_earlier(reading, opened.finished)
         self._queue.add(reading)
-        self._await_vlm(reading, opened.awaiting_vlm)
+        self._await_vlm(reading, opened.awaiting_vlm, from_earlier_run=True)
+        reading.is_complete = reading.is_complete or (reading.waits_for_others and self._is_over(reading))
         return reading
 
     def next_batch(self) -> ReadTask | None:
@@ -111,13 +123,13 @@ class PageDesk:
             reading.reported.add(said.page_number)
             self._emit_finished(reading, said, from_earlier_run=False)
         elif isinstance(said, PageEscalated):
-            self._await_vlm(reading, [said.page_number])
+            self._await_vlm(reading, [said.page_number], from_earlier_run=False)
         else:
             self._note_failed_attempt(reading, said, alone=False)
 
     def hear_vlm(self) -> None:
         """Take note of the pages that the VLM's process has brought to their end."""
-        for said in self._vlm.hear():
+        for said in () if self._vlm is None else self._vlm.hear():
             reading = next(one for one in self.readings if one.reading_id == said.reading_id)
             reading.at_vlm.discard(said.page_number)
             if isinstance(said, PageTranscribed):
@@ -154,8 +166,9 @@ class PageDesk:
         if waiting:
             self._pages.reclaim_leases(is_alive)
         for reading in waiting:
-            reading.pending.extend(self._pages.pending_pages(reading.reading_id))
-            self._await_vlm(reading, self._pages.pages_awaiting_vlm(reading.reading_id))
+            reading.pending.extend(reading.wanted_of(self._pages.pending_pages(reading.reading_id)))
+            awaiting = self._pages.pages_awaiting_vlm(reading.reading_id)
+            self._await_vlm(reading, awaiting, from_earlier_run=True)
             self._queue.add(reading)
             self._complete(reading)
 
@@ -173,10 +186,20 @@ class PageDesk:
                 )
             )
 
-    def _await_vlm(self, reading: ReadingState, page_numbers: Iterable[int]) -> None:
+    def _await_vlm(
+        self, reading: ReadingState, page_numbers: Iterable[int], *, from_earlier_run: bool
+    ) -> None:
         for page_number in page_numbers:
-            reading.at_vlm.add(page_number)
-            self._vlm.add(reading.reading_id, reading.document, page_number, reading.password)
+            if self._vlm is not None:
+                reading.at_vlm.add(page_number)
+                self._vlm.add(reading.reading_id, reading.document, page_number, reading.password)
+            elif page_number not in reading.reported:
+                reading.reported.add(page_number)
+                self._emit(
+                    PageAwaitsVlm(
+                        source=reading.first.name, page_number=page_number, from_earlier_run=from_earlier_run
+                    )
+                )
 
     def _charge_first(
         self, worker: Worker, reading: ReadingState, claimed: list[int], error: PageFailed
@@ -226,11 +249,19 @@ class PageDesk:
         if not reading.waits_for_others:
             return
         self._pages.complete_reading(reading.reading_id)
-        if not self._pages.is_complete(reading.reading_id):
+        if not self._is_over(reading):
             return
         reading.is_complete = True
         self._report_earlier(reading, self._pages.finished_pages(reading.reading_id))
         self._on_complete(reading)
+
+    def _is_over(self, reading: ReadingState) -> bool:
+        """Whether nothing of the reading that the run is about is still to come, from anybody."""
+        if self._vlm is not None:
+            return self._pages.is_complete(reading.reading_id)
+        records = self._pages.stream_summaries(reading.reading_id)
+        unread = [record.page_number for record in records if record.state in UNREAD]
+        return not reading.wanted_of(unread)
 
     def _report_earlier(self, reading: ReadingState, finished: Iterable[FinishedPage]) -> None:
         for page in finished:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
 import structlog
 
+from models.document import Document
 from models.errors import EngineUnavailable, PageFailed, PageTimedOut, SourceUnreadable, WorkerCrashed
 from pipeline.fingerprint import Fingerprint, reading_fingerprint
 from pipeline.planning.serving_plan import ServingPlan
@@ -20,6 +21,7 @@ from workers.events import (
     DocumentFound,
     DocumentRejectedEvent,
     Event,
+    PagesChosen,
     SourceRenamed,
     SourcesFound,
 )
@@ -77,8 +79,13 @@ def identify_engines(
     return reading_fingerprint(settings, versions, policy.digest, plan, cost_centre)
 
 
+PageSelection = Callable[[Sequence[Document]], Mapping[str, frozenset[int]]]
+"""Of documents, which pages of each are read, by document id."""
+
+
 class IngestRun:
-    """``run`` returns when every source is written or has failed."""
+    """``run`` returns when every source is written (or only read, where nothing is published) or has failed. Without a
+    ``vlm`` pages that need it are left to wait. ``selection`` is asked once every source was taken or refused."""
 
     def __init__(
         self,
@@ -88,16 +95,20 @@ class IngestRun:
         settings: Settings,
         options: RunOptions,
         on_event: Callable[[Event], None],
-        vlm: VlmDesk,
+        vlm: VlmDesk | None,
+        selection: PageSelection | None = None,
     ) -> None:
         self._pool = pool
         self._vlm = vlm
+        self._selection = selection
         self._submissions = store.submissions
         self._limits = settings.executor
         self._options = options
         self._emit = on_event
         self._sources: list[SourceState] = []
         self._intake: deque[int] = deque()
+        self._first_names: dict[str, str] = {}
+        self._held: list[tuple[SourceState, IntakeAccepted]] = []
         self._writes: deque[SourceState] = deque()
         self._desk = PageDesk(
             pages=store.pages,
@@ -105,15 +116,19 @@ class IngestRun:
             settings=settings,
             options=options,
             on_event=on_event,
-            on_complete=self._queue_writes,
+            on_complete=self._finish_all,
             vlm=vlm,
         )
         self._unsettled = 0
 
     @property
+    def readings(self) -> Collection[ReadingState]:
+        return self._desk.readings
+
+    @property
     def first_sources(self) -> dict[int, str]:
         """By reading, the source whose name its events bear."""
-        return {reading.reading_id: reading.first.name for reading in self._desk.readings}
+        return {reading.reading_id: reading.first.name for reading in self.readings}
 
     def run(self, sources: Sequence[Source]) -> None:
         self._emit(SourcesFound(count=len(sources)))
@@ -121,8 +136,10 @@ class IngestRun:
             self._admit(source)
         while self._unsettled:
             self._dispatch()
-            for worker, task, said in self._pool.wait(POLL_S, also=self._vlm.connections):
+            also = () if self._vlm is None else self._vlm.connections
+            for worker, task, said in self._pool.wait(POLL_S, also=also):
                 self._hear(worker, task, said)
+            self._release_held()
             self._desk.hear_vlm()
             self._desk.poll_others(every_s=POLL_S)
 
@@ -196,16 +213,36 @@ class IngestRun:
     def _accept(self, accepted: IntakeAccepted) -> None:
         state = self._sources[accepted.source_number]
         document = accepted.document
-        known = self._desk.reading(document.document_id)
+        first = self._first_names.setdefault(document.document_id, state.name)
         self._emit(
             DocumentFound(
                 source=state.name,
                 document_id=document.document_id,
                 page_count=document.page_count,
-                same_bytes_as=None if known is None else known.first.name,
+                same_bytes_as=None if first == state.name else first,
             )
         )
-        reading = known or self._desk.open(state, document, accepted.password)
+        if self._selection is None:
+            self._take_up(state, accepted, None)
+        else:
+            self._held.append((state, accepted))
+
+    def _release_held(self) -> None:
+        """Once all that is not settled is held, it is known which documents there are to choose pages from."""
+        if self._selection is None or not self._held or len(self._held) < self._unsettled:
+            return
+        held, self._held = self._held, []
+        documents = {accepted.document.document_id: accepted.document for _, accepted in held}
+        chosen = self._selection(tuple(documents.values()))
+        self._emit(PagesChosen(count=sum(map(len, chosen.values()))))
+        for state, accepted in held:
+            self._take_up(state, accepted, chosen[accepted.document.document_id])
+
+    def _take_up(self, state: SourceState, accepted: IntakeAccepted, wanted: frozenset[int] | None) -> None:
+        document = accepted.document
+        reading = self._desk.reading(document.document_id) or self._desk.open(
+            state, document, accepted.password, wanted
+        )
         state.reading = reading
         state.source_id = self._submissions.add_source(
             self._options.submission_id,
@@ -215,10 +252,18 @@ class IngestRun:
         )
         reading.sources.append(state)
         if reading.is_complete:
-            self._writes.append(state)
+            self._finish([state])
 
-    def _queue_writes(self, reading: ReadingState) -> None:
-        self._writes.extend(source for source in reading.sources if not source.is_settled)
+    def _finish_all(self, reading: ReadingState) -> None:
+        self._finish([source for source in reading.sources if not source.is_settled])
+
+    def _finish(self, states: Iterable[SourceState]) -> None:
+        """All of these sources is read."""
+        if self._options.publishes:
+            self._writes.extend(states)
+            return
+        for state in states:
+            self._settle(state)
 
     def _end_task(self, worker: Worker, task: Task | None, ended: TaskEnded) -> None:
         if isinstance(task, ReadTask):

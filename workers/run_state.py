@@ -15,11 +15,14 @@ from workers.sources import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
+    """``publishes``: a document's files are written once all of it is read."""
+
     submission_id: int
     account: Account
     fingerprint: Fingerprint
     force: bool
     jobs: int
+    publishes: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +48,7 @@ class ReadingState:
     ``in_flight`` are pages that a worker of ours was sent and has not settled, ``at_vlm`` those that our
     transcriber has; ``alone`` are pages that were
     in a batch whose worker was lost: each is sent by itself, so the next loss is charged to the right one.
+    ``wanted`` are the pages that the run is about, None for all.
     """
 
     reading_id: int
@@ -52,6 +56,7 @@ class ReadingState:
     payer: Payer
     password: str | None = field(repr=False)
     first: SourceState
+    wanted: frozenset[int] | None = None
     sources: list[SourceState] = field(default_factory=list)
     pending: deque[int] = field(default_factory=deque)
     in_flight: set[int] = field(default_factory=set)
@@ -65,6 +70,9 @@ class ReadingState:
     def waits_for_others(self) -> bool:
         """Nothing left for us to do, yet not complete: another run holds pages of it."""
         return not (self.is_complete or self.pending or self.in_flight or self.at_vlm)
+
+    def wanted_of(self, page_numbers: Iterable[int]) -> list[int]:
+        return [number for number in page_numbers if self.wanted is None or number in self.wanted]
 
     def put_back(self, page_numbers: Iterable[int], *, alone: bool) -> None:
         """Queue pages again, in order and before the others."""

@@ -19,8 +19,10 @@ from workers.events import (
     DocumentFound,
     DocumentRejectedEvent,
     Event,
+    PageAwaitsVlm,
     PageFinished,
     PageGivenUp,
+    PagesChosen,
     SourceRenamed,
     SourcesFound,
 )
@@ -65,14 +67,21 @@ class Tally:
                 self.sources_rejected += 1
             case DocumentFound(page_count=page_count, same_bytes_as=None):
                 self.pages_total += page_count
+            case PagesChosen(count=count):
+                self.pages_total = count
             case PageFinished(route=route, from_earlier_run=from_earlier_run):
-                self.routes[route] += 1
-                self.pages_from_earlier_run += from_earlier_run
-                self.pages_read += not from_earlier_run
+                self._add_page(route, from_earlier_run=from_earlier_run)
+            case PageAwaitsVlm(from_earlier_run=from_earlier_run):
+                self._add_page(Route.VLM, from_earlier_run=from_earlier_run)
             case PageGivenUp():
                 self.pages_given_up += 1
             case _:
                 pass
+
+    def _add_page(self, route: Route, *, from_earlier_run: bool) -> None:
+        self.routes[route] += 1
+        self.pages_from_earlier_run += from_earlier_run
+        self.pages_read += not from_earlier_run
 
     @property
     def is_total_known(self) -> bool:
