@@ -104,7 +104,7 @@ class VlmBench:
         self.inputs = folder / "in"
         self.out = folder / "out"
         self.home = folder / "home"
-        self.inputs.mkdir()
+        self.inputs.mkdir(exist_ok=True)
         self.ocr = WordyOcr(folder=folder)
         self.events: list[Event] = []
         self.route = RoutePolicy.VLM
@@ -125,10 +125,12 @@ class VlmBench:
 
     def run(
         self,
-        url: str,
+        url: str | None,
         *,
         on_event: Callable[[Event], None] | None = None,
         force: bool = False,
+        cost_centre: str | None = None,
+        chargeback: Mapping[str, Any] | None = None,
         **vlm: Any,
     ) -> IngestReport:
         """Quick to give up a service, but patient with answers, as the machine may be busy."""
@@ -137,10 +139,11 @@ class VlmBench:
             home=self.home,
             route=self.route,
             executor={"jobs": 1, "page_timeout_s": 60},
+            chargeback=chargeback or {},
             vlm={"url": url, "concurrency": 4, "timeout_s": 30, "wait_s": 60, **vlm},
         )
         return ingest(
-            IngestRequest(paths=(self.inputs,), out_dir=self.out, force=force),
+            IngestRequest(paths=(self.inputs,), out_dir=self.out, force=force, cost_centre=cost_centre),
             settings=settings,
             on_event=on_event or self.events.append,
             engine_builder=WordyEngines(ocr=self.ocr),
@@ -200,6 +203,37 @@ def assert_books_are_kept(bench: VlmBench, fake: FakeVlm, report: IngestReport, 
             assert call.verdict in NEVER_ARRIVED
     assert seen == {}
     assert_pages_add_up(pages, booked, report)
+    assert_ledger_agrees(bench)
+
+
+CALLS = (
+    "reading_id, page_number, attempt, model_id, submission_id, cost_centre, predicted_visual_tokens, "
+    "predicted_prompt_tokens, prompt_tokens, completion_tokens, usage_is_estimated"
+)
+
+
+def assert_ledger_agrees(bench: VlmBench) -> None:
+    """Every call that is closed is in the ledger once, at what its prices make of it. A reading by the CPU is too,
+    unless its process was stopped before the page was settled."""
+    closed = bench.query(
+        f"SELECT {CALLS}, verdict FROM vlm_attempts WHERE verdict IS NOT NULL ORDER BY 1, 2, 3"
+    )
+    entered = bench.query(f"SELECT {CALLS}, outcome FROM ledger WHERE kind = 'vlm_call' ORDER BY 1, 2, 3")
+    assert entered == closed
+    transcribed = bench.query("SELECT reading_id, page_number FROM pages WHERE route = 'vlm' ORDER BY 1, 2")
+    gave_the_text = "SELECT DISTINCT reading_id, page_number FROM ledger WHERE vlm_pages = 1 ORDER BY 1, 2"
+    assert bench.query(gave_the_text) == transcribed
+    assert bench.query("SELECT count(*) FROM ledger WHERE is_wasted AND vlm_pages") == [(0,)]
+    [(readings,)] = bench.query("SELECT count(*) FROM ledger WHERE kind = 'cpu_page' AND outcome = 'read'")
+    [(pages,)] = bench.query("SELECT count(*) FROM (SELECT DISTINCT document_id, page_number FROM ledger)")
+    assert 0 < pages <= readings <= bench.ocr_readings().total()
+    cost = (
+        "(prompt_tokens - cached_tokens) * coalesce(prompt_price_micro, 0) + cached_tokens * coalesce("
+        "cached_price_micro, 0) + completion_tokens * coalesce(completion_price_micro, 0) + "
+        "cpu_pages * coalesce(cpu_page_price_micro, 0)"
+    )
+    off = f"SELECT * FROM ledger WHERE cost_micro IS NULL OR abs(cost_micro * 1000000 - ({cost})) > 500000"
+    assert bench.query(off) == []
 
 
 def assert_call_is_booked_at_its_cost(call: Booked, seen: SeenRequest) -> None:
