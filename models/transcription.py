@@ -98,10 +98,19 @@ class DegradedCode(StrEnum):
     """It answered, and every answer was judged to be no transcript of the page."""
     PAGE_NOT_SENT = "page_not_sent"
     """The page could not be drawn again for it."""
+    BUDGET_SPENT = "budget_spent"
+    """The budget of its cost centre has no room for it."""
+    BUDGET_HELD = "budget_held"
+    """The same, and it is held until there is."""
 
 
 DEGRADED_FOR_NOW = frozenset(
-    {DegradedCode.AWAITING_VLM, DegradedCode.VLM_UNAVAILABLE, DegradedCode.VLM_REFUSED}
+    {
+        DegradedCode.AWAITING_VLM,
+        DegradedCode.VLM_UNAVAILABLE,
+        DegradedCode.VLM_REFUSED,
+        DegradedCode.BUDGET_HELD,
+    }
 )
 """A later run tries these pages again."""
 
@@ -165,7 +174,9 @@ class Judgement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A call that is about to be made, ``attempt`` counting from 1 within the page. ``predicted_prompt_tokens`` are
-    those of the images and of the text around them. ``cost_centre`` pays."""
+    those of the images and of the text around them. ``cost_centre`` pays, at the prices of when it started.
+    ``reserved_tokens`` of prompt and answer are the most that it may take, ``reserved_micro`` what they cost; None
+    without a price."""
 
     reading_id: int
     page_number: int
@@ -180,6 +191,9 @@ class Call:
     predicted_visual_tokens: int
     predicted_prompt_tokens: int
     temperature: float
+    started_at_s: float
+    reserved_tokens: int
+    reserved_micro: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,12 +44,16 @@ def outcome_of_reply(call: Call, reply: VlmReply, judgement: Judgement) -> CallO
     if usage is None or usage.prompt_tokens == 0:
         usage = TokenUsage(
             prompt_tokens=call.predicted_prompt_tokens,
-            completion_tokens=estimated_answer_tokens(len(reply.text)),
+            completion_tokens=min(estimated_answer_tokens(len(reply.text)), _most_answer_tokens(call)),
             is_estimated=True,
         )
     return CallOutcome(
         verdict=judgement.verdict, usage=usage, evidence=judgement.evidence, elapsed_s=reply.elapsed_s
     )
+
+
+def _most_answer_tokens(call: Call) -> int:
+    return max(0, call.reserved_tokens - call.predicted_prompt_tokens)
 
 
 def outcome_of_unjudged(call: Call, reply: VlmReply, error: Exception) -> CallOutcome:

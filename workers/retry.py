@@ -91,13 +91,14 @@ SERVICE_FAULTS = COST_NOTHING | LOST
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VlmRetryLimits:
     """How much a page may cost. ``answers`` that were no good and ``lost_calls`` each may have cost tokens;
-    ``calls`` counts every call. ``wait_s`` is what a page may lose to an ailing service. The n-th sample is
-    taken at the n-th of ``temperatures``, the last one for all after it."""
+    ``calls`` counts every call. ``wait_s`` is what a page may lose to an ailing service, ``call_s`` what a call may
+    take. The n-th sample is taken at the n-th of ``temperatures``, the last one for all after it."""
 
     answers: int = 3
     lost_calls: int = 4
     calls: int = 8
     wait_s: float = 600.0
+    call_s: float = 300.0
     temperatures: tuple[float, ...] = (0.0, 0.3, 0.7)
     first_backoff_s: float = 1.0
     longest_backoff_s: float = 30.0

@@ -17,8 +17,17 @@ from typing import Final
 
 import structlog
 
-from models.errors import DoctriageError, EngineUnavailable, PageFailed, PageNotRendered, PlanImpossible
+from models.errors import (
+    BudgetSpent,
+    BudgetUnusable,
+    DoctriageError,
+    EngineUnavailable,
+    PageFailed,
+    PageNotRendered,
+    PlanImpossible,
+)
 from pipeline.blobs import BlobStore
+from pipeline.chargeback.call_estimate import call_estimate
 from pipeline.escalated_page import Json, answer_room_tokens, draw_upright, page_evidence, tier_of
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
@@ -26,6 +35,7 @@ from pipeline.ports import VlmEngine
 from pipeline.store import EscalatedPage, Store, connect_store
 from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_pdf_engine, build_vlm_engine
+from workers.budget_room import BudgetRoom, degradation_of
 from workers.child_process import begin_child
 from workers.circuit_breaker import CircuitBreaker
 from workers.messages import (
@@ -39,7 +49,7 @@ from workers.messages import (
 )
 from workers.owner import current_owner
 from workers.retry import VlmRetryLimits
-from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription
+from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed
 from workers.vllm_metrics import VllmMetricsReader
 from workers.vlm_admission import VlmAdmission, watch
 from workers.vlm_settlement import settle_page
@@ -86,6 +96,7 @@ class Transcriber:
         self._drawing = ThreadPoolExecutor(DRAWING_THREADS, "draw")
         self._inbox: asyncio.Queue[TranscribeTask] = asyncio.Queue()
         self._limits = _retry_limits(setup)
+        self._room = BudgetRoom()
 
     async def run(self) -> None:
         """Raises what makes going on impossible, in a group."""
@@ -136,9 +147,11 @@ class Transcriber:
             store=self._store.transcriptions,
             limits=self._limits,
             account=self._setup.account,
+            owner=self._owner,
+            room=self._room,
         )
-        end = await transcription.run()
-        return settle_page(
+        end = self._without_room(escalated.page) or await transcription.run()
+        settled = settle_page(
             self._store,
             task,
             escalated.page,
@@ -147,6 +160,25 @@ class Transcriber:
             account=self._setup.account,
             elapsed_s=time.monotonic() - started_s,
         )
+        self._room.freed()
+        return settled
+
+    def _without_room(self, page: Json) -> Transcribed | None:
+        """The end of a page whose first call is beyond the budget: it is not even drawn."""
+        call = call_estimate(page, self._plan)
+        if call is None:
+            return None
+        reservation = self._setup.account.reservation(
+            self._plan.model_id,
+            prompt_tokens=call.prompt_tokens.high,
+            answer_tokens=call.completion_tokens.high,
+            at_s=time.time(),
+        )
+        try:
+            self._store.budgets.require_room(reservation)
+        except (BudgetSpent, BudgetUnusable) as error:
+            return Transcribed(answer=None, degradation=degradation_of(error), last=None)
+        return None
 
     def _on_its_way(self, task: TranscribeTask, escalated: EscalatedPage) -> PageOnItsWay:
         page = escalated.page
@@ -197,6 +229,7 @@ def _retry_limits(setup: TranscriberSetup) -> VlmRetryLimits:
         answers=vlm.max_answers,
         calls=vlm.max_calls,
         wait_s=vlm.wait_s,
+        call_s=vlm.timeout_s,
         temperatures=(setup.plan.sampling.temperature, *defaults.temperatures[1:]),
     )
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from models.errors import PageFailed, VlmError, VlmWaitedOut
+from models.errors import BudgetSpent, BudgetUnusable, PageFailed, VlmError, VlmWaitedOut
 from models.transcription import (
     Degradation,
     DegradedCode,
@@ -28,6 +28,7 @@ from pipeline.chargeback.entries import Account, Json
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import VlmEngine
 from pipeline.store import Call, CallOutcome, TranscriptionStore
+from workers.budget_room import BudgetRoom, degradation_of
 from workers.call_outcomes import closed_call, outcome_of_error, outcome_of_reply, outcome_of_unjudged
 from workers.retry import NextCall, VlmRetry, VlmRetryLimits, verdict_of, vlm_retry_decision
 from workers.vlm_admission import VlmAdmission
@@ -83,9 +84,15 @@ class Transcribed:
     last: tuple[Call, CallOutcome] | None
 
 
+class PageTaken(Exception):
+    """Another process answers for the page now."""
+
+
 @dataclass(slots=True, eq=False)
 class PageTranscription:
-    """``run`` brings one page to its end. Every call is booked before it is made.
+    """``run`` brings one page, which ``owner`` holds, to its end. Every call is booked before it is made, at the most
+    that it may cost: without room for that in the budget it is not made. ``room`` is where pages wait that have none
+    for as long as other calls are under way.
 
     ``_lost_s`` is what the page has lost to an ailing service: calls without an answer, the pauses between, and the
     time that it waited for its turn while the service was ill. Waiting behind other calls is no loss.
@@ -98,8 +105,11 @@ class PageTranscription:
     store: TranscriptionStore
     limits: VlmRetryLimits
     account: Account
+    owner: str
+    room: BudgetRoom
     _verdicts: list[Verdict] = field(default_factory=list)
     _lost_s: float = 0.0
+    _call: Call | None = None
     _call_started_s: float = 0.0
     _last: tuple[Call, CallOutcome] | None = None
 
@@ -117,9 +127,13 @@ class PageTranscription:
             except PageFailed as failure:
                 return self._degraded(DegradedCode.PAGE_NOT_SENT, str(failure))
             try:
-                answer, judgement, retry_after_s = await self._call(step, drawn)
+                answer, judgement, retry_after_s = await self._ask(step, drawn)
             except VlmWaitedOut as error:
                 return self._degraded(DegradedCode.VLM_UNAVAILABLE, str(error))
+            except (BudgetSpent, BudgetUnusable) as error:
+                return Transcribed(answer=None, degradation=degradation_of(error), last=None)
+            except PageTaken:
+                return self._degraded(DegradedCode.AWAITING_VLM, "another process answers for the page")
             if answer is not None and judgement.verdict is Verdict.ACCEPTED:
                 return Transcribed(answer=answer, degradation=None, last=self._last)
             retry = self._retry(step, retry_after_s)
@@ -131,44 +145,56 @@ class PageTranscription:
                 drawn = None
             step = following
 
-    async def _call(self, step: Step, drawn: DrawnPage) -> tuple[PageAnswer | None, Judgement, float | None]:
+    async def _ask(self, step: Step, drawn: DrawnPage) -> tuple[PageAnswer | None, Judgement, float | None]:
         """Make one call; its answer where one came, its verdict, and the seconds the server asked us to wait."""
         self._book_last()
-        images = drawn.images
-        call = self._new_call(step, images)
-        request = VlmRequest(
-            request_id=call.request_id,
-            images=images,
-            temperature=step.temperature,
-            max_tokens=step.max_tokens,
-        )
         try:
-            reply = await self._admitted(call, request)
+            reply = await self._once_there_is_room(step, drawn.images)
         except VlmWaitedOut:
             raise
         except VlmError as error:
             elapsed_s = time.monotonic() - self._call_started_s
             self._lost_s += elapsed_s
-            self._note(call, outcome_of_error(call, error, elapsed_s))
+            self._note(outcome_of_error(self._opened, error, elapsed_s))
             return None, Judgement(verdict=verdict_of(error)), error.retry_after_s
         evidence = replace(self.page.evidence, max_tokens=step.max_tokens, ink_share=drawn.ink_share)
         try:
             answer, judgement = await asyncio.to_thread(_judged, reply, evidence)
         except Exception as error:  # an answer nobody foresaw is no reason to lose the others
-            log.warning("answer_not_judged", request_id=call.request_id, exc_info=True)
-            self._note(call, outcome_of_unjudged(call, reply, error))
+            log.warning("answer_not_judged", request_id=self._opened.request_id, exc_info=True)
+            self._note(outcome_of_unjudged(self._opened, reply, error))
             return None, Judgement(verdict=Verdict.BAD_RESPONSE), None
-        self._note(call, outcome_of_reply(call, reply, judgement))
+        self._note(outcome_of_reply(self._opened, reply, judgement))
         return answer, judgement, None
 
-    async def _admitted(self, call: Call, request: VlmRequest) -> VlmReply:
+    async def _once_there_is_room(self, step: Step, images: tuple[FittedImage, ...]) -> VlmReply:
+        """Calls under way reserve more than they cost in the end: while the budget changes, the page waits for them.
+        Raises ``BudgetSpent`` where no end of theirs makes room, or nothing has changed for as long as a call takes."""
+        stood, since_s = None, 0.0
+        while True:
+            try:
+                return await self._admitted(step, images)
+            except BudgetSpent as error:
+                if error.budget != stood:
+                    stood, since_s = error.budget, time.monotonic()
+                is_stuck = time.monotonic() - since_s >= self.limits.call_s
+                if is_stuck or not error.fits_once_calls_end:
+                    raise
+            await self.room.wait()
+
+    async def _admitted(self, step: Step, images: tuple[FittedImage, ...]) -> VlmReply:
         """Waits for its turn, and with what is left of the page's patience while the service is ill."""
         left_s = max(0.0, self.limits.wait_s - self._lost_s)
         ill_before_s = self.admission.ill_s()
         async with self.admission.slot(wait_s=left_s):
             self._lost_s += self.admission.ill_s() - ill_before_s
-            self.store.open_call(call)
-            self._call_started_s = time.monotonic()
+            self._open(self._new_call(step, images))
+            request = VlmRequest(
+                request_id=self._opened.request_id,
+                images=images,
+                temperature=step.temperature,
+                max_tokens=step.max_tokens,
+            )
             return await self.engine.transcribe(request)
 
     async def _pause(self, delay_s: float) -> None:
@@ -182,6 +208,13 @@ class PageTranscription:
         attempt = self.page.calls_before + len(self._verdicts) + 1
         first, payer = images[0], self.account.payer
         visual_tokens = sum(image.visual_tokens for image in images)
+        started_at_s = time.time()
+        reservation = self.account.reservation(
+            self.engine.model_id,
+            prompt_tokens=visual_tokens + self.plan.text_tokens,
+            answer_tokens=step.max_tokens,
+            at_s=started_at_s,
+        )
         return Call(
             reading_id=self.page.reading_id,
             page_number=self.page.page_number,
@@ -196,9 +229,24 @@ class PageTranscription:
             predicted_visual_tokens=visual_tokens,
             predicted_prompt_tokens=visual_tokens + self._text_tokens(len(images)),
             temperature=step.temperature,
+            started_at_s=started_at_s,
+            reserved_tokens=reservation.most.tokens,
+            reserved_micro=reservation.most.micro,
         )
 
-    def _note(self, call: Call, outcome: CallOutcome) -> None:
+    def _open(self, call: Call) -> None:
+        if not self.store.open_call(call, owner=self.owner, currency=self.account.price_book.currency):
+            raise PageTaken
+        self._call = call
+        self._call_started_s = time.monotonic()
+
+    @property
+    def _opened(self) -> Call:
+        assert self._call is not None
+        return self._call
+
+    def _note(self, outcome: CallOutcome) -> None:
+        call = self._opened
         self._verdicts.append(outcome.verdict)
         self._last = (call, outcome)
         log.info(
@@ -227,6 +275,7 @@ class PageTranscription:
                 )
             )
             self._last = None
+            self.room.freed()
 
     def _text_tokens(self, image_count: int) -> int:
         return min(self.plan.text_tokens, estimated_prompt_tokens(image_count))

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from models.budget import Charge, Reservation
 from models.page import Route
 from models.tables import LedgerKind
 from models.transcription import Call, CallOutcome, TokenUsage, Verdict
 from pipeline.answers.prompt import estimated_prompt_tokens
 from pipeline.answers.token_estimates import estimated_answer_tokens
 from pipeline.chargeback.cost_centres import Payer, cost_centre_name
+from pipeline.chargeback.months import month_of
 from pipeline.chargeback.price_book import PriceBook, UnitPrices, cost_of, price_at
 from pipeline.signals.names import SignalName
 
@@ -44,6 +46,20 @@ class Account:
     payer: Payer
     price_book: PriceBook
     model_id: str
+
+    def reservation(
+        self, model_id: str, *, prompt_tokens: int, answer_tokens: int, at_s: float
+    ) -> Reservation:
+        """What a call that starts at ``at_s`` may take of the budgets at most, with no token cached."""
+        prices = price_at(self.price_book, model_id, datetime.fromtimestamp(at_s, UTC))
+        usage = TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=answer_tokens)
+        return Reservation(
+            cost_centre=self.payer.cost_centre,
+            month=month_of(at_s),
+            most=Charge(tokens=prompt_tokens + answer_tokens, micro=cost_of(prices, usage)),
+            currency=prices.currency,
+            model_id=model_id,
+        )
 
     def of_submission(self, submission_id: int) -> Account:
         return replace(self, payer=replace(self.payer, submission_id=submission_id))
@@ -165,7 +181,7 @@ def call_entry(
 ) -> LedgerEntry:
     """A call to the VLM, at what the server billed. ``reasons`` are those of the page's triage, as its JSON has them.
     ``route`` is the page's where it is settled with this call, else None."""
-    prices = price_at(price_book, call.model_id, when)
+    prices = price_at(price_book, call.model_id, datetime.fromtimestamp(call.started_at_s, UTC))
     usage = outcome.usage
     gave_the_text = outcome.verdict is Verdict.ACCEPTED and route is Route.VLM
     return LedgerEntry(

@@ -13,6 +13,7 @@ from models.transcription import Call, CallOutcome, TokenUsage, Verdict
 from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE, Payer
 from pipeline.chargeback.entries import LedgerEntry, call_entry
 from pipeline.chargeback.price_book import PriceBook
+from pipeline.store.budgets import settle, settlement_of
 from pipeline.store.database import in_key_order
 from pipeline.store.ledger import insert_entries
 
@@ -38,12 +39,16 @@ def close_abandoned(session: Session, price_book: PriceBook) -> int:
         .returning(VlmAttemptRow.vlm_attempt_id)
     )
     closed = session.scalars(closing, execution_options={"synchronize_session": False}).all()
-    insert_entries(session, _entries(session, closed, price_book))
+    booked = tuple(_booked(session, closed, price_book))
+    insert_entries(session, (entry for _, entry in booked))
+    settle(session, (settlement_of(call, entry) for call, entry in booked))
     return len(closed)
 
 
-def _entries(session: Session, attempt_ids: Sequence[int], price_book: PriceBook) -> Iterator[LedgerEntry]:
-    """On the account that each call was made for, at the prices of today."""
+def _booked(
+    session: Session, attempt_ids: Sequence[int], price_book: PriceBook
+) -> Iterator[tuple[Call, LedgerEntry]]:
+    """Each call with its entry, on the account that it was made for."""
     when = datetime.now(UTC)
     page_of_call = and_(
         PageRow.reading_id == VlmAttemptRow.reading_id, PageRow.page_number == VlmAttemptRow.page_number
@@ -59,7 +64,7 @@ def _entries(session: Session, attempt_ids: Sequence[int], price_book: PriceBook
     for row, document_id, summary, submission in session.execute(query):
         usage = TokenUsage(prompt_tokens=row.prompt_tokens, completion_tokens=0, is_estimated=True)
         call = _call(row, submission)
-        yield call_entry(
+        entry = call_entry(
             Payer(
                 cost_centre=call.cost_centre,
                 submitter=None if submission is None else submission.submitter,
@@ -73,10 +78,11 @@ def _entries(session: Session, attempt_ids: Sequence[int], price_book: PriceBook
             route=None,
             when=when,
         )
+        yield call, entry
 
 
 def _call(row: VlmAttemptRow, submission: SubmissionRow | None) -> Call:
-    """A call that was opened before calls had a cost centre is its submission's."""
+    """A call that was opened before calls had a cost centre is its submission's, and reserved nothing."""
     named = row.cost_centre or (None if submission is None else submission.cost_centre)
     predicted = row.predicted_prompt_tokens
     return Call(
@@ -93,4 +99,7 @@ def _call(row: VlmAttemptRow, submission: SubmissionRow | None) -> Call:
         predicted_visual_tokens=row.predicted_visual_tokens,
         predicted_prompt_tokens=row.predicted_visual_tokens if predicted is None else predicted,
         temperature=row.temperature,
+        started_at_s=row.started_at_s,
+        reserved_tokens=row.reserved_tokens or 0,
+        reserved_micro=row.reserved_micro,
     )

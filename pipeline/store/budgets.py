@@ -21,8 +21,11 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from models.budget import Budget, BudgetMonth, Charge, Reservation
 from models.errors import BudgetSpent, BudgetUnusable
 from models.tables import BudgetMonthRow, BudgetRow
+from models.transcription import Call
 from pipeline.chargeback.budget_words import no_room, not_in_currency, unpriced
 from pipeline.chargeback.cost_centres import payers
+from pipeline.chargeback.entries import LedgerEntry
+from pipeline.chargeback.months import month_of
 from pipeline.store.budget_statements import (
     budget_columns,
     budget_month,
@@ -77,6 +80,16 @@ def settle(session: Session, settlements: Iterable[Settlement]) -> None:
         session.execute(update(BudgetMonthRow).where(is_month(cost_centre, month)).values(added))
 
 
+def settlement_of(call: Call, entry: LedgerEntry) -> Settlement:
+    """Of a call that is booked as ``entry``."""
+    return Settlement(
+        cost_centre=call.cost_centre,
+        month=month_of(call.started_at_s),
+        reserved=Charge(tokens=call.reserved_tokens, micro=call.reserved_micro),
+        billed=Charge(tokens=entry.prompt_tokens + entry.completion_tokens, micro=entry.cost_micro),
+    )
+
+
 class BudgetStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -107,6 +120,16 @@ class BudgetStore:
         """Where the team's and the project's budgets stand in this month or one to come; those that there are."""
         with self._database.read() as session:
             return standing(session, BudgetRow.cost_centre.in_(payers(cost_centre)), month)
+
+    def require_room(self, reservation: Reservation) -> None:
+        """Raises what ``reserve`` raises, without taking anything, where it would whatever becomes of the calls under
+        way."""
+        with self._database.read() as session:
+            for cost_centre in payers(reservation.cost_centre):
+                _require_comparable(budgets_of(session, (cost_centre,)).get(cost_centre), reservation)
+                for stands in standing(session, BudgetRow.cost_centre == cost_centre, reservation.month):
+                    if not _fits_once_calls_end(stands, reservation.most):
+                        raise BudgetSpent(no_room(stands, reservation), stands)
 
     def in_month(self, month: str) -> tuple[BudgetMonth, ...]:
         """All budgets in this month or one to come, in the order of their cost centres."""
@@ -174,12 +197,16 @@ def _refusal(session: Session, cost_centre: str, reservation: Reservation) -> Bu
     if row.limit_micro is not None and reservation.most.micro is None:
         return BudgetUnusable(unpriced(cost_centre, reservation.model_id))
     stands = budget_month(row, budget)
-    fits_once_they_end = all(
+    return BudgetSpent(
+        no_room(stands, reservation),
+        stands,
+        fits_once_calls_end=_fits_once_calls_end(stands, reservation.most),
+    )
+
+
+def _fits_once_calls_end(stands: BudgetMonth, most: Charge) -> bool:
+    return all(
         level.spent + wanted <= level.limit
-        for level, wanted in (
-            (stands.money, reservation.most.micro),
-            (stands.tokens, reservation.most.tokens),
-        )
+        for level, wanted in ((stands.money, most.micro), (stands.tokens, most.tokens))
         if level is not None and wanted is not None
     )
-    return BudgetSpent(no_room(stands, reservation), stands, fits_once_calls_end=fits_once_they_end)

@@ -11,6 +11,8 @@ waited for as it is now. What the store relies on:
   completes or reopens one locks its row first and looks at the pages in a later statement (``complete``,
   ``make_reading``). Whether an open call was abandoned depends on its page: a page taken since is taken by a new
   owner, who did not make that call.
+* A budget has room by what its month's row says alone (``pipeline.store.budgets``), so that the condition holds for the
+  row as it is when it is changed. Whoever opens a call locks its page first, then the rows of budgets.
 * Updates of many rows that may meet lock them in the order of their keys (``in_key_order``), so no two wait for each
   other. Nothing is tried again here: a deadlock would be a fault of this program.
 

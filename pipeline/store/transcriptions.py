@@ -15,12 +15,15 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from models.budget import Charge, Reservation
 from models.page import Route
 from models.tables import PageRow, PageState, VlmAttemptRow
 from models.transcription import Attempt, Call, CallOutcome, Evidence, TokenUsage, Verdict
 from pipeline.chargeback.entries import LedgerEntry
+from pipeline.chargeback.months import month_of
 from pipeline.chargeback.price_book import PriceBook
 from pipeline.store.abandoned_calls import close_abandoned
+from pipeline.store.budgets import reserve, settle, settlement_of
 from pipeline.store.database import Database, rows_changed
 from pipeline.store.ledger import insert_entries
 from pipeline.store.page_statements import result_columns, settlement
@@ -76,9 +79,23 @@ class TranscriptionStore:
         with self._database.read() as session:
             return tuple((reading_id, number) for reading_id, number in session.execute(held))
 
-    def open_call(self, call: Call) -> None:
+    def open_call(self, call: Call, *, owner: str, currency: str) -> bool:
+        """Reserve what it may cost at most, in ``currency``, and book that it is made; False, and nothing booked, when
+        the page is not the owner's any more. Raises ``BudgetSpent`` and ``BudgetUnusable``."""
+        month = month_of(call.started_at_s)
+        reservation = Reservation(
+            cost_centre=call.cost_centre,
+            month=month,
+            most=Charge(tokens=call.reserved_tokens, micro=call.reserved_micro),
+            currency=currency,
+            model_id=call.model_id,
+        )
         with self._database.write() as session:
-            session.add(VlmAttemptRow(**asdict(call), started_at_s=time.time()))
+            if not _holds(session, call.reading_id, call.page_number, owner):
+                return False
+            reserve(session, reservation)
+            session.add(VlmAttemptRow(**asdict(call), month=month))
+            return True
 
     def close_call(self, closed: ClosedCall) -> None:
         """Books nothing for a call that is closed already."""
@@ -142,6 +159,17 @@ class TranscriptionStore:
             return close_abandoned(session, price_book)
 
 
+def _holds(session: Session, reading_id: int, page_number: int, owner: str) -> bool:
+    """And until the transaction ends nobody else takes the page."""
+    held = select(PageRow.page_number).where(
+        PageRow.reading_id == reading_id,
+        PageRow.page_number == page_number,
+        PageRow.state == PageState.TRANSCRIBING,
+        PageRow.lease_owner == owner,
+    )
+    return session.scalar(held.with_for_update(read=True)) is not None
+
+
 def _last_attempt(session: Session, reading_id: int, page_number: int) -> int:
     last = select(func.max(VlmAttemptRow.attempt)).where(
         VlmAttemptRow.reading_id == reading_id, VlmAttemptRow.page_number == page_number
@@ -173,6 +201,7 @@ def _close(session: Session, closed: ClosedCall) -> None:
     )
     if rows_changed(session, closing) == 1:
         insert_entries(session, [closed.entry])
+        settle(session, [settlement_of(call, closed.entry)])
 
 
 def _attempt(row: VlmAttemptRow) -> Attempt:

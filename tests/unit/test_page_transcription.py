@@ -18,6 +18,7 @@ from pipeline.store import TranscriptionStore
 from tests.fakes.virtual_time import now_s, run_in_virtual_time
 from workers.accounts import open_account
 from workers.adaptive_limit import AdaptiveLimit
+from workers.budget_room import BudgetRoom
 from workers.circuit_breaker import BreakerLimits, CircuitBreaker
 from workers.retry import VlmRetryLimits
 from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed
@@ -58,8 +59,9 @@ class Books:
     opened: list[Any] = field(default_factory=list)
     closed: list[Any] = field(default_factory=list)
 
-    def open_call(self, call: Any) -> None:
+    def open_call(self, call: Any, *, owner: str, currency: str) -> bool:
         self.opened.append(call)
+        return True
 
     def close_call(self, closed: Any) -> None:
         self.closed.append(closed)
@@ -93,6 +95,8 @@ def transcription(
         store=cast(TranscriptionStore, books),
         limits=VlmRetryLimits(wait_s=wait_s, first_backoff_s=0.01, longest_backoff_s=0.01),
         account=ACCOUNT,
+        owner="vlm",
+        room=BudgetRoom(),
     )
 
 

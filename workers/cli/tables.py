@@ -32,6 +32,8 @@ DEGRADED_WORDS = {
     DegradedCode.ANSWERS_REFUSED: "with answers that are no transcript; `doctriage explain` says why, and --force asks "
     "again",
     DegradedCode.PAGE_NOT_SENT: "not drawn for the VLM",
+    DegradedCode.BUDGET_SPENT: "beyond the budget; `doctriage explain` and `doctriage budget show` say whose",
+    DegradedCode.BUDGET_HELD: "held back by the budget; the same command sends them once there is room",
 }
 """After a number of pages. Their text is the CPU's."""
 

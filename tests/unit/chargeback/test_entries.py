@@ -66,6 +66,9 @@ CALL = Call(
     predicted_visual_tokens=2_000,
     predicted_prompt_tokens=2_215,
     temperature=0.1,
+    started_at_s=WHEN.timestamp(),
+    reserved_tokens=4_300,
+    reserved_micro=1_200,
 )
 
 
@@ -110,7 +113,7 @@ def called(
     return call_entry(
         PAYER,
         BOOK,
-        CALL,
+        replace(CALL, started_at_s=when.timestamp()),
         CallOutcome(verdict=verdict, usage=usage, elapsed_s=1.0),
         document_id=DOCUMENT_ID,
         reasons=page(Route.OCR_DEGRADED, *signals)["triage"]["reasons"],

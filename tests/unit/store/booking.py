@@ -8,7 +8,7 @@ from models.page import Route
 from models.transcription import Call, CallOutcome
 from pipeline.chargeback.entries import Account, LedgerEntry, Payer, call_entry, failed_page_entry
 from pipeline.chargeback.price_book import load_price_book
-from pipeline.store import ClosedCall
+from pipeline.store import ClosedCall, Store
 
 DOCUMENT_ID = "ab" * 32
 WHEN = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -35,3 +35,7 @@ def closed(call: Call, outcome: CallOutcome, route: Route | None = None) -> Clos
         PAYER, BOOK, call, outcome, document_id=DOCUMENT_ID, reasons=(), route=route, when=WHEN
     )
     return ClosedCall(call=call, outcome=outcome, entry=entry)
+
+
+def open_call(store: Store, call: Call, owner: str = "vlm") -> None:
+    assert store.transcriptions.open_call(call, owner=owner, currency=BOOK.currency)

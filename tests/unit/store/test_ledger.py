@@ -21,7 +21,16 @@ from models.transcription import TokenUsage, Verdict
 from pipeline.chargeback.entries import LedgerEntry, Payer, cache_hit_entry
 from pipeline.store import Call, CallOutcome, ClosedCall, Store, connect_store
 from pipeline.store.ledger import insert_entries
-from tests.unit.store.booking import ACCOUNT, BOOK, DOCUMENT_ID, PAYER, WHEN, closed, cpu_entry
+from tests.unit.store.booking import (
+    ACCOUNT,
+    BOOK,
+    DOCUMENT_ID,
+    PAYER,
+    WHEN,
+    closed,
+    cpu_entry,
+    open_call,
+)
 
 DOCUMENT = Document(document_id=DOCUMENT_ID, media_type=MediaType.PDF, byte_count=10, page_count=3)
 FINGERPRINT = "f" * 64
@@ -53,8 +62,11 @@ def call(store: Store, reading_id: int) -> Call:
         predicted_visual_tokens=2_240,
         predicted_prompt_tokens=2_455,
         temperature=0.1,
+        started_at_s=WHEN.timestamp(),
+        reserved_tokens=4_300,
+        reserved_micro=1_200,
     )
-    store.transcriptions.open_call(call)
+    open_call(store, call)
     return call
 
 
@@ -224,8 +236,11 @@ def test_an_open_call_is_visible_and_once_abandoned_booked_at_its_whole_prompt(
         predicted_visual_tokens=2_240,
         predicted_prompt_tokens=2_455,
         temperature=0.1,
+        started_at_s=WHEN.timestamp(),
+        reserved_tokens=4_300,
+        reserved_micro=1_200,
     )
-    store.transcriptions.open_call(opened)
+    open_call(store, opened, "dead")
     assert names(store) == ["cpu_page/1"]
     assert query(store, "SELECT count(*) FROM vlm_attempts WHERE verdict IS NULL") == [(1,)]
     assert store.transcriptions.close_abandoned(BOOK) == 0

@@ -11,7 +11,7 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
 from pipeline.store import Call, CallOutcome, Store
-from tests.unit.store.booking import PAYER, closed, cpu_entry
+from tests.unit.store.booking import PAYER, WHEN, closed, cpu_entry, open_call
 from workers.sources import MAX_SOURCE_BYTES
 
 ODD = "a\0b\ud800c\udfffd \U0001f600 \\u0000 é"
@@ -102,8 +102,11 @@ def test_a_call_with_names_and_counts_of_any_length(store: Store, reading_id: in
         predicted_visual_tokens=2_240,
         predicted_prompt_tokens=2_455,
         temperature=0.1,
+        started_at_s=WHEN.timestamp(),
+        reserved_tokens=4_300,
+        reserved_micro=1_200,
     )
-    store.transcriptions.open_call(call)
+    open_call(store, call)
     usage = TokenUsage(
         prompt_tokens=MOST_TOKENS,
         completion_tokens=MOST_TOKENS,

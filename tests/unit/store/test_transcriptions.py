@@ -9,7 +9,7 @@ from models.page import Route
 from models.tables import PageState
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
 from pipeline.store import Call, CallOutcome, ClosedCall, OpenedReading, Store, TakeOver
-from tests.unit.store.booking import BOOK, PAYER, closed, cpu_entry
+from tests.unit.store.booking import BOOK, PAYER, WHEN, closed, cpu_entry, open_call
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=2)
 FINGERPRINT = "f" * 64
@@ -58,6 +58,9 @@ def call(reading_id: int, attempt: int = 1) -> Call:
         predicted_visual_tokens=2_240,
         predicted_prompt_tokens=2_455,
         temperature=0.1,
+        started_at_s=WHEN.timestamp(),
+        reserved_tokens=4_300,
+        reserved_micro=1_200,
     )
 
 
@@ -125,9 +128,9 @@ def test_only_its_owner_can_settle_it(store: Store, reading_id: int) -> None:
 
 def test_every_call_is_booked_with_what_came_of_it(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id)
-    store.transcriptions.open_call(call(reading_id, 1))
+    open_call(store, call(reading_id, 1))
     store.transcriptions.close_call(closed(call(reading_id, 1), outcome(Verdict.REPETITION)))
-    store.transcriptions.open_call(call(reading_id, 2))
+    open_call(store, call(reading_id, 2))
     assert finish(store, reading_id, last_call=closed(call(reading_id, 2), outcome()))
     first, second = store.transcriptions.attempts(reading_id, 1)
     assert (first.attempt, first.verdict, first.usage) == (1, Verdict.REPETITION, BILLED)
@@ -137,7 +140,7 @@ def test_every_call_is_booked_with_what_came_of_it(store: Store, reading_id: int
 
 def test_the_last_call_is_booked_though_the_page_went_to_another(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id, owner="slow", lease_s=-1)
-    store.transcriptions.open_call(call(reading_id))
+    open_call(store, call(reading_id), "slow")
     assert store.pages.reclaim_leases(lambda owner: True) == 1
     assert not finish(store, reading_id, owner="slow", last_call=closed(call(reading_id), outcome()))
     assert [one.usage for one in store.transcriptions.attempts(reading_id, 1)] == [BILLED]
@@ -145,7 +148,7 @@ def test_the_last_call_is_booked_though_the_page_went_to_another(store: Store, r
 
 def test_a_call_is_closed_once(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id)
-    store.transcriptions.open_call(call(reading_id))
+    open_call(store, call(reading_id))
     store.transcriptions.close_call(closed(call(reading_id), outcome()))
     store.transcriptions.close_call(
         closed(call(reading_id), outcome(Verdict.EMPTY, TokenUsage(prompt_tokens=1, completion_tokens=1)))
@@ -157,7 +160,7 @@ def test_a_lost_owner_gives_its_page_back_to_wait_and_its_call_is_booked_as_aban
     store: Store, reading_id: int
 ) -> None:
     assert claim(store, reading_id, owner="dead")
-    store.transcriptions.open_call(call(reading_id))
+    open_call(store, call(reading_id), "dead")
     assert store.transcriptions.close_abandoned(BOOK) == 0
     assert store.pages.release_leases("dead") == 1
     assert state(store, reading_id) is PageState.AWAITING_VLM
