@@ -24,13 +24,14 @@ EngineBuilder = Callable[[Settings], "Engines"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSetup:
-    """What a worker knows from its start. ``build_engines`` is a function that can be imported by name."""
+    """What a worker knows from its start. ``build_engines`` is a function that can be imported by name. ``out_dir`` is
+    None where nothing is written."""
 
     settings: Settings
     policy: Policy
     plan: ServingPlan
     price_book: PriceBook
-    out_dir: Path
+    out_dir: Path | None
     formats: tuple[str, ...]
     passwords: tuple[str, ...] = field(repr=False)
     build_engines: EngineBuilder

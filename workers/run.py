@@ -125,11 +125,6 @@ class IngestRun:
     def readings(self) -> Collection[ReadingState]:
         return self._desk.readings
 
-    @property
-    def first_sources(self) -> dict[int, str]:
-        """By reading, the source whose name its events bear."""
-        return {reading.reading_id: reading.first.name for reading in self.readings}
-
     def run(self, sources: Sequence[Source]) -> None:
         self._emit(SourcesFound(count=len(sources)))
         for source in sources:

@@ -259,6 +259,7 @@ class WorkerProcess:
     # Writing
 
     def _write(self, task: WriteTask) -> SourceWritten | SourceNotWritten:
+        assert self._setup.out_dir is not None
         try:
             published = publish_document(
                 self.store.pages,
