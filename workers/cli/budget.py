@@ -1,0 +1,274 @@
+"""``doctriage budget``: what cost centres may spend on the VLM in a month, and what they have spent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from models.budget import Budget, BudgetMonth, Level, WhenSpent
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from pipeline.store import BudgetStore
+
+NO_LIMIT = "none"
+MOST_TOKENS = 10**15
+BAR_CELLS = 20
+"""Of the bar's width."""
+
+budget_app = typer.Typer(
+    no_args_is_help=True, help="What cost centres may spend on the VLM in a month, and what they have spent."
+)
+
+
+def _money_micro(text: str) -> int:
+    from pipeline.chargeback.amounts import money_micro
+
+    return money_micro(text)
+
+
+def _tokens(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) > MOST_TOKENS:
+        raise ValueError(f"{text!r} is no number of tokens; write digits, at most {MOST_TOKENS:,}")
+    return int(text)
+
+
+def _month(text: str) -> str:
+    from pipeline.chargeback.months import month_name
+
+    try:
+        return month_name(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _cost_centre(text: str) -> str:
+    from models.errors import SettingsError
+    from pipeline.chargeback.cost_centres import cost_centre_name
+
+    try:
+        return cost_centre_name(text)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+CostCentre = Annotated[
+    str, typer.Argument(metavar="COST_CENTRE", help="A team, or TEAM/PROJECT.", parser=_cost_centre)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@budget_app.command("set")
+def set_command(
+    cost_centre: CostCentre,
+    money: Annotated[
+        str | None,
+        typer.Option(metavar="AMOUNT", help="A month's limit in the price book's currency, such as 200.00."),
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="A month's limit in tokens, of prompts and answers.")
+    ] = None,
+    warn_at: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, metavar="PERCENT", help="Spent from which runs say so; by default 80."),
+    ] = None,
+    when_spent: Annotated[
+        WhenSpent | None,
+        typer.Option(
+            help="What becomes of pages without room: degrade (the default) keeps the CPU's text; hold does so for "
+            "now, and the same command sends them once there is room; reject also refuses new runs."
+        ),
+    ] = None,
+) -> None:
+    """Set a cost centre's budget, or change the one that it has. It holds at once, for this month and all to come.
+
+    What is not given stays as it is; the word none takes a limit away. A team's budget holds for all its projects
+    together, and a project's own within it.
+    """
+    from pipeline.chargeback.price_book import load_price_book
+    from pipeline.settings import load_settings
+
+    book = load_price_book(load_settings().chargeback.price_book_file)
+    month = _this_month()
+    with _budgets() as budgets:
+        budget = budgets.budget(cost_centre) or Budget(cost_centre=cost_centre)
+        budget = _limited(budget, money, tokens, book.currency)
+        budget = replace(
+            budget,
+            warn_percent=budget.warn_percent if warn_at is None else warn_at,
+            when_spent=when_spent or budget.when_spent,
+        )
+        budgets.set_budget(budget, month=month)
+        stands = [one for one in budgets.in_month(month) if one.cost_centre == cost_centre]
+    _print_budgets(stands, month)
+
+
+@budget_app.command("remove")
+def remove_command(cost_centre: CostCentre) -> None:
+    """Remove a cost centre's budget: it is not limited any more. What it spent stays on its bill."""
+    with _budgets() as budgets:
+        is_gone = budgets.remove_budget(cost_centre, month=_this_month())
+    if not is_gone:
+        raise typer.BadParameter(
+            f"{cost_centre!r} has no budget; `doctriage budget show` lists them", param_hint="COST_CENTRE"
+        )
+    typer.echo(f"{cost_centre} has no budget any more")
+
+
+@budget_app.command("show")
+def show_command(
+    month: Annotated[
+        str | None, typer.Option(metavar="MONTH", help="By default this one (UTC).", parser=_month)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the budgets and where they stand in a month: spent, reserved by calls under way, left."""
+    this_month = _this_month()
+    month = month or this_month
+    with _budgets() as budgets:
+        stands = budgets.in_past_month(month) if month < this_month else budgets.in_month(month)
+    if as_json:
+        document = {"month": month, "budgets": [_document(one) for one in stands]}
+        typer.echo(json.dumps(document, ensure_ascii=False))
+    else:
+        _print_budgets(stands, month)
+
+
+@contextlib.contextmanager
+def _budgets() -> Iterator[BudgetStore]:
+    from pipeline.settings import load_settings
+    from pipeline.store import open_store
+
+    settings = load_settings()
+    with contextlib.closing(open_store(settings.home.absolute(), settings.database_url)) as store:
+        yield store.budgets
+
+
+def _this_month() -> str:
+    from pipeline.chargeback.months import month_of
+
+    return month_of(time.time())
+
+
+def _limited(budget: Budget, money: str | None, tokens: str | None, currency: str) -> Budget:
+    if money is not None:
+        micro = _given(_money_micro, money, "--money")
+        budget = replace(budget, limit_micro=micro, currency=None if micro is None else currency)
+    if tokens is not None:
+        budget = replace(budget, limit_tokens=_given(_tokens, tokens, "--tokens"))
+    if budget.limit_micro is None and budget.limit_tokens is None:
+        raise typer.BadParameter(
+            "a budget has a limit in money, in tokens or both; `doctriage budget remove` removes it",
+            param_hint="--money / --tokens",
+        )
+    return budget
+
+
+def _given(parse: Callable[[str], int | None], text: str, option: str) -> int | None:
+    """None where the word says that there is no limit."""
+    if text == NO_LIMIT:
+        return None
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def _document(budget: BudgetMonth) -> dict[str, object]:
+    return {
+        "cost_centre": budget.cost_centre,
+        "money": None if budget.money is None else _money_document(budget.money, budget.currency),
+        "tokens": None if budget.tokens is None else _amounts(budget.tokens),
+        "warn_percent": budget.warn_percent,
+        "when_spent": budget.when_spent.value,
+        "is_warned_of": budget.is_warned_of,
+    }
+
+
+def _money_document(level: Level, currency: str | None) -> dict[str, str | None]:
+    """Amounts are text, as in the price book."""
+    from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
+
+    amounts = {name: amount_text(micro, MONEY_DECIMALS) for name, micro in _amounts(level).items()}
+    return {"currency": currency, **amounts}
+
+
+def _amounts(level: Level) -> dict[str, int]:
+    return {"limit": level.limit, "spent": level.spent, "reserved": level.reserved, "left": level.left}
+
+
+def _print_budgets(budgets: Sequence[BudgetMonth], month: str) -> None:
+    from workers.cli.terminal import open_console
+
+    if not budgets:
+        typer.echo(f"no budgets in {month}; `doctriage budget set COST_CENTRE --money AMOUNT` sets one")
+        return
+    open_console().print(_budgets_table(budgets, month))
+
+
+def _budgets_table(budgets: Sequence[BudgetMonth], month: str) -> Table:
+    """A row a limit."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from pipeline.chargeback.amounts import money_text
+
+    table = Table(
+        title=f"Budgets in {month} (UTC)",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    table.add_column("cost centre", overflow="fold")
+    table.add_column("in")
+    for heading in ("limit", "spent", "reserved", "left"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    table.add_column("spent", justify="right")
+    table.add_column("when spent")
+    for budget in budgets:
+        name = budget.cost_centre
+        for level, unit, written in (
+            (budget.money, budget.currency or "money", money_text),
+            (budget.tokens, "tokens", "{:,}".format),
+        ):
+            if level is None:
+                continue
+            amounts = map(written, _amounts(level).values())
+            style = _style(budget, level)
+            share = Text(f"{level.percent_spent} %", style=style)
+            table.add_row(Text(name), unit, *amounts, _bar(level, style), share, budget.when_spent.value)
+            name = ""
+    return table
+
+
+def _style(budget: BudgetMonth, level: Level) -> str:
+    if level.left <= 0:
+        return "red"
+    return "yellow" if level.has_spent(budget.warn_percent) else "green"
+
+
+def _bar(level: Level, style: str) -> Text:
+    """Spent, reserved and left, in parts of the limit."""
+    from rich.text import Text
+
+    spent = _cells(level.spent, level.limit)
+    used = max(spent, _cells(level.spent + level.reserved, level.limit))
+    return Text.assemble(
+        ("█" * spent, style), ("▒" * (used - spent), "cyan"), ("░" * (BAR_CELLS - used), "dim")
+    )
+
+
+def _cells(amount: int, limit: int) -> int:
+    return min(BAR_CELLS, BAR_CELLS * amount // limit) if limit else BAR_CELLS
