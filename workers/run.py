@@ -226,7 +226,7 @@ class IngestRun:
         """Once all that is not settled is held, it is known which documents there are to choose pages from."""
         if self._selection is None or not self._held or len(self._held) < self._unsettled:
             return
-        held, self._held = self._held, []
+        held, self._held = sorted(self._held, key=lambda one: one[0].number), []
         documents = {accepted.document.document_id: accepted.document for _, accepted in held}
         chosen = self._selection(tuple(documents.values()))
         self._emit(PagesChosen(count=sum(map(len, chosen.values()))))

@@ -28,9 +28,9 @@ from pipeline.chargeback.call_estimate import largest_call, mean_call
 from pipeline.chargeback.quote import AmountsOf, QuotedDocument, SpreadOver
 from pipeline.chargeback.quote_pages import QuotedPage
 from pipeline.chargeback.quote_sums import Amounts, Spread, total
+from pipeline.chargeback.sample_size import CONFIDENCE_PERCENT
 from pipeline.planning.serving_plan import ServingPlan
 
-CONFIDENCE_PERCENT: Final = 95
 DRAWS: Final = 2_000
 SEED: Final = 20_26
 LEAST_DRAWN_A_STRATUM: Final = 5

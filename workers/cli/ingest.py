@@ -2,75 +2,55 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import SettingsError
-from models.page import RoutePolicy, TriageProfile
-from workers.cli.arguments import named_path, password_text
+from workers.cli.arguments import named_path
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
-from workers.cli.printable import printable
+from workers.cli.reading_options import (
+    CostCentre,
+    EngineName,
+    Jobs,
+    Languages,
+    Password,
+    PasswordFile,
+    Paths,
+    Plan,
+    Profile,
+    RouteName,
+    VlmModel,
+    VlmProfile,
+    all_passwords,
+    overrides,
+    paths_in_words,
+    require_existing,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from workers.events import IngestReport
 
 FORMATS = ("markdown", "json")
 
 
-class Engine(StrEnum):
-    TESSERACT = "tesseract"
-    PADDLEOCR = "paddleocr"
-
-
 def ingest_command(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH…", help="Files and folders to read.", parser=named_path)
-    ],
+    paths: Paths,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the results are written.", parser=named_path)
     ],
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Pages read at the same time; by default one a CPU.")
-    ] = None,
-    engine: Annotated[Engine | None, typer.Option(help="The OCR engine.")] = None,
-    lang: Annotated[
-        str | None,
-        typer.Option(metavar="CODES", help="Languages of the pages, like eng+deu; auto finds out."),
-    ] = None,
-    route: Annotated[
-        RoutePolicy | None,
-        typer.Option(help="auto: triage decides; ocr: never the VLM; vlm: every page that is not blank."),
-    ] = None,
-    profile: Annotated[
-        TriageProfile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
-    ] = None,
+    jobs: Jobs = None,
+    engine: EngineName = None,
+    lang: Languages = None,
+    route: RouteName = None,
+    profile: Profile = None,
     vlm_url: Annotated[
         str | None,
         typer.Option(metavar="URL", help="The VLM's OpenAI-compatible API, like http://gpu:8000/v1."),
     ] = None,
-    vlm_model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model's name there; by default the plan's.")
-    ] = None,
-    vlm_profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The model's profile, without --plan; by default qwen2.5-vl-7b-fp8."
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="What `doctriage plan --out` wrote for the server.", parser=named_path
-        ),
-    ] = None,
+    vlm_model: VlmModel = None,
+    vlm_profile: VlmProfile = None,
+    plan: Plan = None,
     vlm_wait: Annotated[
         float | None,
         typer.Option(
@@ -79,26 +59,12 @@ def ingest_command(
             help="How long a page waits for a VLM that does not answer; by default 120.",
         ),
     ] = None,
-    cost_centre: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who pays: a team, or team/project.")
-    ] = None,
+    cost_centre: CostCentre = None,
     formats: Annotated[
         str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")
     ] = ",".join(FORMATS),
-    password: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Opens encrypted PDFs; may be given again, each is tried.",
-            parser=password_text,
-        ),
-    ] = None,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A file with a password a line; - is standard input.", parser=named_path
-        ),
-    ] = None,
+    password: Password = None,
+    password_file: PasswordFile = None,
     force: Annotated[
         bool, typer.Option("--force", help="Read pages again that an earlier run finished.")
     ] = False,
@@ -108,8 +74,8 @@ def ingest_command(
     Pages that an earlier run finished under the same settings are not read again: after Ctrl-C, or a crash,
     the same command goes on where it stopped. Exits with 1 when a document or a page failed.
     """
-    _require_existing(paths)
-    overrides = _overrides(
+    require_existing(paths)
+    given = overrides(
         route=route,
         executor={"jobs": jobs},
         triage={"profile": profile and profile.value},
@@ -123,7 +89,7 @@ def ingest_command(
         },
     )
     chosen_formats = _parsed_formats(formats)
-    passwords = (*(password or ()), *(_read_passwords(password_file) if password_file else ()))
+    passwords = all_passwords(password, password_file)
 
     from pipeline.chargeback.cost_centres import cost_centre_name
     from pipeline.settings import load_settings
@@ -132,7 +98,7 @@ def ingest_command(
     from workers.cli.tables import print_report
     from workers.cli.terminal import open_console
 
-    settings = load_settings(overrides)
+    settings = load_settings(given)
     request = local.IngestRequest(
         paths=tuple(paths),
         out_dir=out,
@@ -144,8 +110,7 @@ def ingest_command(
     with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
         report = local.ingest(request, settings=settings, on_event=progress.on_event)
     if not report.documents and not report.failures and not report.is_interrupted:
-        names = ", ".join(printable(str(path)) for path in paths)
-        typer.echo(f"nothing to read: no file in {names}", err=True)
+        typer.echo(f"nothing to read: no file in {paths_in_words(paths)}", err=True)
         return
     print_report(open_console(), report, out)
     raise typer.Exit(_exit_code(report))
@@ -158,25 +123,6 @@ def _exit_code(report: IngestReport) -> int:
     return 1 if report.failures or report.failed_pages else 0
 
 
-def _require_existing(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if not os.path.lexists(path):
-            pattern = " (the pattern matches nothing)" if any(sign in str(path) for sign in "*?[") else ""
-            raise typer.BadParameter(
-                f"{printable(str(path))}: no such file or folder{pattern}", param_hint="PATH"
-            )
-
-
-def _overrides(route: RoutePolicy | None, **sections: dict[str, object]) -> dict[str, object]:
-    """What the command line sets, by section; the environment and the defaults decide the rest."""
-    given = {
-        name: {key: value for key, value in section.items() if value is not None}
-        for name, section in sections.items()
-    }
-    overrides: dict[str, object] = {name: section for name, section in given.items() if section}
-    return overrides if route is None else {"route": route, **overrides}
-
-
 def _parsed_formats(names: str) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     unknown = [name for name in chosen if name not in FORMATS]
@@ -185,23 +131,3 @@ def _parsed_formats(names: str) -> tuple[str, ...]:
             f"{names!r}: choose from {', '.join(FORMATS)}, separated by commas", param_hint="--format"
         )
     return chosen
-
-
-def _read_passwords(path: Path) -> tuple[str, ...]:
-    """One password a line. A space may belong to a password, so only line ends are removed."""
-    try:
-        text = _standard_input() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}; give a file with a password a line") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{path}: not UTF-8 text; save it as UTF-8 with a password a line") from error
-    passwords = tuple(line for line in text.splitlines() if line)
-    if not passwords:
-        raise SettingsError(f"{path}: holds no password; write one a line")
-    return passwords
-
-
-def _standard_input() -> str:
-    if sys.stdin is None:  # closed when the program was started
-        raise OSError(errno.EBADF, "standard input is closed")
-    return sys.stdin.read()
