@@ -225,8 +225,10 @@ def assert_ledger_agrees(bench: VlmBench) -> None:
     assert bench.query(gave_the_text) == transcribed
     assert bench.query("SELECT count(*) FROM ledger WHERE is_wasted AND vlm_pages") == [(0,)]
     [(readings,)] = bench.query("SELECT count(*) FROM ledger WHERE kind = 'cpu_page' AND outcome = 'read'")
-    [(pages,)] = bench.query("SELECT count(*) FROM (SELECT DISTINCT document_id, page_number FROM ledger)")
-    assert 0 < pages <= readings <= bench.ocr_readings().total()
+    read_pages = "SELECT count(DISTINCT document_id || page_number) FROM ledger WHERE outcome = 'read'"
+    named = "SELECT count(DISTINCT document_id || page_number) FROM pages JOIN readings USING (reading_id)"
+    assert bench.query(read_pages) == bench.query(named)
+    assert 0 < readings <= bench.ocr_readings().total()
     cost = (
         "(prompt_tokens - cached_tokens) * coalesce(prompt_price_micro, 0) + cached_tokens * coalesce("
         "cached_price_micro, 0) + completion_tokens * coalesce(completion_price_micro, 0) + "
