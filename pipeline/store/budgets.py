@@ -20,7 +20,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.budget import Budget, BudgetMonth, Charge, Reservation
 from models.errors import BudgetSpent, BudgetUnusable
-from models.tables import BudgetMonthRow, BudgetRow
+from models.tables import BudgetMonthRow, BudgetRow, LedgerKind, VlmAttemptRow
 from models.transcription import Call
 from pipeline.chargeback.budget_words import no_room, not_in_currency, unpriced
 from pipeline.chargeback.cost_centres import payers
@@ -87,6 +87,33 @@ def settlement_of(call: Call, entry: LedgerEntry) -> Settlement:
         month=month_of(call.started_at_s),
         reserved=Charge(tokens=call.reserved_tokens, micro=call.reserved_micro),
         billed=Charge(tokens=entry.prompt_tokens + entry.completion_tokens, micro=entry.cost_micro),
+    )
+
+
+def take_back(session: Session, entry: LedgerEntry) -> None:
+    """A call whose entry is reversed has spent nothing of the month that it was made in."""
+    if entry.kind is not LedgerKind.VLM_CALL:
+        return
+    months = select(VlmAttemptRow.month).where(
+        VlmAttemptRow.reading_id == entry.reading_id,
+        VlmAttemptRow.page_number == entry.page_number,
+        VlmAttemptRow.attempt == entry.attempt,
+        VlmAttemptRow.month.is_not(None),
+    )
+    settle(
+        session,
+        (
+            Settlement(
+                cost_centre=entry.payer.cost_centre,
+                month=month,
+                reserved=Charge(tokens=0, micro=0),
+                billed=Charge(
+                    tokens=-entry.prompt_tokens - entry.completion_tokens, micro=-(entry.cost_micro or 0)
+                ),
+            )
+            for month in session.scalars(months)
+            if month is not None
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from pipeline.chargeback.bills import SubmissionBill
 from pipeline.chargeback.cost_centres import Payer, team_of
 from pipeline.chargeback.entries import LedgerEntry, reversal_entry
 from pipeline.chargeback.price_book import UnitPrices
+from pipeline.store.budgets import take_back
 from pipeline.store.database import Database, insert_missing
 
 
@@ -36,7 +37,7 @@ class LedgerStore:
             insert_missing(session, LedgerRow, [_columns(entry)])
 
     def reverse(self, entry_id: int) -> int:
-        """Book the entry's reversal; its id. Raises EntryNotReversible."""
+        """Book the entry's reversal, and take it out of the budgets; the reversal's id. Raises EntryNotReversible."""
         with self._database.write() as session:
             row = session.scalar(
                 select(LedgerRow).where(LedgerRow.entry_id == entry_id).with_for_update(key_share=True)
@@ -52,9 +53,12 @@ class LedgerStore:
             )
             if earlier is not None:
                 raise EntryNotReversible(f"entry {entry_id}: was reversed before, by entry {earlier}")
-            reversal = reversal_entry(_entry(row), entry_id, when=datetime.now(UTC))
+            entry = _entry(row)
+            reversal = reversal_entry(entry, entry_id, when=datetime.now(UTC))
             booking = insert(LedgerRow).values(_columns(reversal)).returning(LedgerRow.entry_id)
-            return session.scalars(booking).one()
+            reversal_id = session.scalars(booking).one()
+            take_back(session, entry)
+            return reversal_id
 
     def entries_of_page(self, document_id: str, page_number: int) -> tuple[BookedEntry, ...]:
         """All that was booked about the page, in the order in which it was."""

@@ -11,11 +11,16 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import func, select
 
 from models.budget import Budget, BudgetMonth, Charge, Level, Reservation, WhenSpent
 from models.errors import BudgetSpent, BudgetUnusable
+from models.tables import VlmAttemptRow
+from models.transcription import Call, TokenUsage
 from pipeline.store import Store, connect_store
 from pipeline.store.budgets import Settlement, reserve, settle
+from tests.unit.store.booking import BOOK
+from tests.unit.store.calls import Pages, counted, month_rows
 
 MONTH, NEXT, AFTER = "2026-11", "2026-12", "2027-01"
 TEAM = Budget(cost_centre="research", limit_micro=1_000, currency="USD", limit_tokens=500)
@@ -233,3 +238,127 @@ def test_the_first_calls_of_a_month_make_its_row_once(
     with ThreadPoolExecutor(6) as threads:
         assert sorted(threads.map(take_ten, range(6))) == [False] * 4 + [True] * 2
     assert tokens_of(store, month=AFTER) == (0, 40)
+
+
+# Calls
+
+
+@pytest.fixture
+def pages(store: Store) -> Pages:
+    taken = Pages(store, 4)
+    taken.take_all()
+    return taken
+
+
+def open_call(
+    store: Store, pages: Pages, page_number: int = 1, *, attempt: int = 1, cost_centre: str = "research/atlas"
+) -> Call:
+    """Of at most 100 tokens, for 31 micro-units."""
+    call = pages.call(
+        page_number, attempt, cost_centre=cost_centre, month=MONTH, prompt_tokens=50, answer_tokens=50
+    )
+    assert store.transcriptions.open_call(call, owner=pages.owner_of(page_number), currency="USD")
+    return call
+
+
+def used(prompt_tokens: int, answer_tokens: int) -> TokenUsage:
+    return TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=answer_tokens)
+
+
+def rows(store: Store) -> dict[tuple[str, str], tuple[int, ...]]:
+    return {
+        key: (row.reserved_micro, row.reserved_tokens, row.spent_micro, row.spent_tokens)
+        for key, row in month_rows(store, "research").items()
+    }
+
+
+def test_an_open_call_is_reserved_and_a_closed_one_spent_of_team_and_project(
+    store: Store, pages: Pages
+) -> None:
+    call = open_call(store, pages)
+    assert call.reserved_micro == 31
+    both = {("research", MONTH), ("research/atlas", MONTH)}
+    assert rows(store) == dict.fromkeys(both, (31, 100, 0, 0)) == counted(store)
+    closed = pages.closed(call, used(50, 10))
+    store.transcriptions.close_call(closed)
+    store.transcriptions.close_call(closed)
+    assert rows(store) == dict.fromkeys(both, (0, 0, 11, 60)) == counted(store)
+    entry_id = store.ledger.entries_of_page(pages.document_id, 1)[0].entry_id
+    store.ledger.reverse(entry_id)
+    assert rows(store) == dict.fromkeys(both, (0, 0, 0, 0)) == counted(store)
+
+
+def test_calls_that_are_abandoned_give_back_what_they_cannot_have_cost(store: Store, pages: Pages) -> None:
+    open_call(store, pages, 1)
+    open_call(store, pages, 2, cost_centre="research")
+    open_call(store, pages, 3)
+    for page_number in (1, 2):
+        store.pages.release_leases(pages.owner_of(page_number))
+    assert store.transcriptions.close_abandoned(BOOK) == 2
+    assert rows(store) == {
+        ("research", MONTH): (31, 100, 12, 100),
+        ("research/atlas", MONTH): (31, 100, 6, 50),
+    }
+    assert rows(store) == counted(store)
+
+
+def test_a_call_without_room_or_without_its_page_leaves_nothing_behind(store: Store, pages: Pages) -> None:
+    store.budgets.set_budget(replace(PROJECT, limit_tokens=99), month=MONTH)
+    before = rows(store)
+    with pytest.raises(BudgetSpent):
+        open_call(store, pages)
+    store.pages.release_leases(pages.owner_of(1))
+    call = pages.call(1, 1, cost_centre="research", month=MONTH, prompt_tokens=1, answer_tokens=1)
+    assert not store.transcriptions.open_call(call, owner=pages.owner_of(1), currency="USD")
+    assert pages.take(1) == 0
+    assert not store.transcriptions.open_call(call, owner="somebody else", currency="USD")
+    assert rows(store) == before
+    with store.database.read() as session:
+        assert session.scalar(select(func.count()).select_from(VlmAttemptRow)) == 0
+
+
+def test_a_budget_that_is_set_late_knows_what_was_spent_and_is_under_way(store: Store, pages: Pages) -> None:
+    store.transcriptions.close_call(pages.closed(open_call(store, pages, 1), used(50, 10)))
+    open_call(store, pages, 2)
+    open_call(store, pages, 3, cost_centre="other/atlas")
+    store.budgets.set_budget(replace(TEAM, limit_tokens=200), month=MONTH)
+    assert stands(store).tokens == Level(limit=200, spent=60, reserved=100)
+    assert stands(store).money == Level(limit=1_000, spent=11, reserved=31)
+    store.budgets.set_budget(replace(TEAM, currency="EUR"), month=MONTH)
+    assert stands(store).money == Level(limit=1_000, spent=0, reserved=31)
+    store.budgets.set_budget(replace(PROJECT, limit_tokens=200), month=MONTH)
+    assert tokens_of(store, "research/atlas") == (60, 100)
+
+
+def test_room_is_looked_for_without_taking_any(store: Store, pages: Pages) -> None:
+    store.budgets.set_budget(replace(TEAM, limit_tokens=150), month=MONTH)
+    open_call(store, pages)
+    before = rows(store)
+    store.budgets.require_room(reservation(150, cost_centre="research/atlas"))
+    with pytest.raises(BudgetSpent, match="may cost 151 tokens"):
+        store.budgets.require_room(reservation(151, cost_centre="research/atlas"))
+    with pytest.raises(BudgetUnusable):
+        store.budgets.require_room(reservation(1, None))
+    assert rows(store) == before
+
+
+def test_setting_a_budget_again_and_again_loses_no_call_that_begins_or_ends_meanwhile(
+    store: Store, pages: Pages, tmp_path: Path, database_url: SecretStr | None
+) -> None:
+    def call_often(page_number: int) -> None:
+        own = connect_store(tmp_path, database_url)
+        for attempt in range(1, 21):
+            call = open_call(own, pages, page_number, attempt=attempt)
+            own.transcriptions.close_call(pages.closed(call, used(50, attempt)))
+        own.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        calls = [threads.submit(call_often, page_number) for page_number in range(1, 5)]
+        while not all(one.done() for one in calls):
+            for cost_centre in ("research", "research/atlas"):
+                store.budgets.set_budget(Budget(cost_centre=cost_centre, limit_tokens=10**6), month=MONTH)
+    for one in calls:
+        one.result()
+    ended = {key: row for key, row in rows(store).items() if key[1] == MONTH}
+    assert ended == counted(store)
+    assert ended["research", MONTH][1:4:2] == (0, 4 * (20 * 50 + 210))
