@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import ColumnElement, exists, func, insert, select
 from sqlalchemy.orm import Session
 
 from models.errors import EntryNotReversible
@@ -33,8 +33,10 @@ class LedgerStore:
 
     def book_cache_hit(self, entry: LedgerEntry) -> None:
         """Once a submission and reading, however often it is said."""
+        is_booked = select(exists().where(LedgerRow.entry_key == entry.entry_key))
         with self._database.write() as session:
-            insert_missing(session, LedgerRow, [_columns(entry)])
+            if not session.scalar(is_booked):
+                insert_missing(session, LedgerRow, [_columns(entry)])
 
     def reverse(self, entry_id: int) -> int:
         """Book the entry's reversal, and take it out of the budgets; the reversal's id. Raises EntryNotReversible."""

@@ -30,6 +30,14 @@ SETTLED: Final = {
 }
 """Table, which of its rows are settled, and what whoever changes one is told."""
 
+REPLACED: Final = {
+    "ledger": "OLD.entry_id = NEW.entry_id OR OLD.entry_key = NEW.entry_key "
+    "OR OLD.reverses_entry_id = NEW.reverses_entry_id",
+    "vlm_attempts": "OLD.vlm_attempt_id = NEW.vlm_attempt_id OR (OLD.reading_id = NEW.reading_id "
+    "AND OLD.page_number = NEW.page_number AND OLD.attempt = NEW.attempt)",
+}
+"""Rows that SQLite's INSERT OR REPLACE would delete, without a word to the triggers of DELETE."""
+
 
 def upgrade() -> None:
     op.create_table(
@@ -191,6 +199,12 @@ def _refuse_changes() -> None:
                     f"CREATE TRIGGER {name} BEFORE {change} ON {table} WHEN {settled} "
                     f"BEGIN SELECT RAISE(ABORT, '{words}'); END"
                 )
+        if not is_postgresql:
+            same_key = f"EXISTS (SELECT 1 FROM {table} AS OLD WHERE {settled} AND ({REPLACED[table]}))"
+            op.execute(
+                f"CREATE TRIGGER keep_{table}_from_replace BEFORE INSERT ON {table} WHEN {same_key} "
+                f"BEGIN SELECT RAISE(ABORT, '{words}'); END"
+            )
 
 
 def _allow_changes() -> None:
@@ -199,6 +213,8 @@ def _allow_changes() -> None:
         for change in ("update", "delete"):
             place = f" ON {table}" if is_postgresql else ""
             op.execute(f"DROP TRIGGER keep_{table}_from_{change}{place}")
+        if not is_postgresql:
+            op.execute(f"DROP TRIGGER keep_{table}_from_replace")
         if is_postgresql:
             op.execute(f"DROP TRIGGER keep_{table}_whole ON {table}")
             op.execute(f"DROP FUNCTION refuse_{table}()")

@@ -351,6 +351,25 @@ def test_the_database_refuses_to_change_what_is_settled(
     assert booked(store) == before
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ("ledger", "the ledger is only added to"),
+        ("vlm_attempts", "a call that is closed stays"),
+    ],
+)
+def test_sqlite_refuses_to_put_a_row_in_place_of_a_settled_one(
+    store: Store, reading_id: int, call: Call, changed: str, words: str
+) -> None:
+    settle(store, reading_id, accepted(call))
+    before = booked(store)
+    for replacing in ("INSERT OR REPLACE INTO", "REPLACE INTO"):
+        with pytest.raises(StoreUnavailable, match=words):
+            query(store, f"{replacing} {changed} SELECT * FROM {changed}")
+    assert booked(store) == before
+
+
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_postgresql_refuses_to_empty_the_tables_as_well(store: Store, reading_id: int, call: Call) -> None:
     settle(store, reading_id, accepted(call))
