@@ -127,7 +127,7 @@ class TriageDecision:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageResult:
     """Everything known of one finished page, boxes in the page as delivered; ``docs/output.md``
-    documents its JSON form.
+    documents its JSON form. ``content_box`` is what of it a VLM is sent, in whole pixels of the upright page.
 
     ``rotation_deg`` is the clockwise quarter turn (0, 90, 180, 270) that makes the page upright, ``skew_deg`` the
     small clockwise turn after it that straightens the lines. ``degraded`` says why a page with the route
@@ -142,6 +142,7 @@ class PageResult:
     dpi: float
     rotation_deg: int
     skew_deg: float
+    content_box: Box
     text: str
     markdown: str
     confidence: float | None

@@ -35,12 +35,13 @@ def assemble_page(
     score: PageScore,
     decision: TriageDecision,
     *,
+    content_box: Box,
     visual_tokens_if_vlm: int,
     elapsed_s: float,
     without_vlm: Degradation,
 ) -> PageResult:
     """Everything known of a page that no VLM has read, which it has not for the reason ``without_vlm`` if it
-    should; boxes come in the upright page and leave as delivered."""
+    should; boxes come in the upright page and leave as delivered, but for ``content_box``."""
     place = upright.to_delivered
     route = _route(reading, decision)
     return PageResult(
@@ -52,6 +53,7 @@ def assemble_page(
         dpi=upright.raster.dpi,
         rotation_deg=upright.rotation_deg,
         skew_deg=upright.skew_deg,
+        content_box=content_box,
         text=page_text(reading.blocks),
         markdown=page_markdown(reading.blocks, score.tables),
         confidence=mean_confidence(word for line in reading.lines for word in line.words),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +17,13 @@ from models.text import Line, Word
 from pipeline.answers.judge import PageEvidence
 from pipeline.fit import StripFit, Tier, page_fit
 from pipeline.legibility import choose_tier
+from pipeline.margins import trimmed
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.ports import PdfEngine
 from pipeline.rasterise import rasterise_pages
 from pipeline.settings import RasteriseSettings
 from pipeline.signals.names import SignalName
-from pipeline.upright import turned, turned_size
+from pipeline.upright import QUARTER_TURNS, turned, turned_size
 from pipeline.visual_tokens import VisualTokenBudget
 
 Json = Mapping[str, Any]
@@ -75,22 +77,12 @@ def signal_of(page: Json, name: str) -> float | None:
 
 def tier_of(page: Json, plan: ServingPlan) -> Tier:
     """The one that the page was counted in when it was read."""
-    return tier_for(
-        signal_of(page, SignalName.TEXT_HEIGHT_PX),
-        width_px=page["width_px"],
-        height_px=page["height_px"],
-        rotation_deg=page["rotation_deg"],
-        plan=plan,
-    )
+    return tier_for(signal_of(page, SignalName.TEXT_HEIGHT_PX), *_sent_size(page), plan)
 
 
-def tier_for(
-    text_height_px: float | None, *, width_px: int, height_px: int, rotation_deg: int, plan: ServingPlan
-) -> Tier:
-    """The smallest of the plan in which the small print of a page stays legible; sizes are those of the page as
-    delivered."""
-    if rotation_deg in (90, 270):
-        width_px, height_px = height_px, width_px
+def tier_for(text_height_px: float | None, width_px: int, height_px: int, plan: ServingPlan) -> Tier:
+    """The smallest of the plan in which the small print of a page stays legible; sizes are those of its content,
+    upright."""
     budget = VisualTokenBudget(family=plan.family, min_pixels=plan.min_pixels, max_pixels=plan.max_pixels)
     return choose_tier(text_height_px, width_px, height_px, plan.tiers, budget)
 
@@ -98,22 +90,19 @@ def tier_for(
 def strips_of(page: Json, plan: ServingPlan, tier: Tier | None = None) -> tuple[StripFit, ...]:
     """The images that the page is sent as, without its pixels: in the tier that it was counted in, unless another is
     given."""
-    return strips_for(
-        tier or tier_of(page, plan),
-        width_px=page["width_px"],
-        height_px=page["height_px"],
-        rotation_deg=page["rotation_deg"],
-        skew_deg=page["skew_deg"],
-        plan=plan,
+    tier = tier or tier_of(page, plan)
+    return page_fit(*_sent_size(page), plan.budget_of(tier), tier)
+
+
+def _sent_size(page: Json) -> tuple[int, int]:
+    """Width and height of ``sent_part`` of the page as it was read. An earlier version knew of no content."""
+    box = page.get("content_box")
+    if box is not None:
+        left, top, right, bottom = box
+        return right - left, bottom - top
+    return turned_size(
+        page["width_px"], page["height_px"], rotation_deg=page["rotation_deg"], skew_deg=page["skew_deg"]
     )
-
-
-def strips_for(
-    tier: Tier, *, width_px: int, height_px: int, rotation_deg: int, skew_deg: float, plan: ServingPlan
-) -> tuple[StripFit, ...]:
-    """The images that ``draw_upright`` and ``fit_page`` make of a page; sizes are those of the page as delivered."""
-    size_px = turned_size(width_px, height_px, rotation_deg=rotation_deg, skew_deg=skew_deg)
-    return page_fit(*size_px, plan.budget_of(tier), tier)
 
 
 def answer_room_tokens(page: Json, plan: ServingPlan) -> int:
@@ -130,9 +119,8 @@ def draw_upright(
     pdf: PdfEngine,
     settings: RasteriseSettings,
     password: str | None,
-    further_turn_deg: int = 0,
 ) -> Image.Image:
-    """The page turned as it was for reading, and then by a further clockwise quarter turn. Raises ``PageFailed``."""
+    """The page turned as it was for reading, to the pixel as large as it was then. Raises ``PageFailed``."""
     number = page["page_number"]
     drawn = rasterise_pages(
         path, document.media_type, (number,), pdf=pdf, settings=settings, password=password
@@ -140,5 +128,15 @@ def draw_upright(
     _, raster = next(iter(drawn))
     if isinstance(raster, PageFailed):
         raise raster
-    rotation_deg = (page["rotation_deg"] + further_turn_deg) % 360
-    return turned(raster, rotation_deg=rotation_deg, skew_deg=page["skew_deg"]).raster.image
+    delivered_size = (page["width_px"], page["height_px"])
+    if raster.image.size != delivered_size:
+        raster = replace(raster, image=raster.image.resize(delivered_size, Image.Resampling.LANCZOS))
+    return turned(raster, rotation_deg=page["rotation_deg"], skew_deg=page["skew_deg"]).raster.image
+
+
+def sent_part(upright: Image.Image, page: Json, *, further_turn_deg: int = 0) -> Image.Image:
+    """What of the page drawn upright is sent: its content, turned by a further clockwise quarter turn. The content was
+    measured when the page was read, and is not measured again."""
+    box = page.get("content_box")
+    part = upright if box is None else trimmed(upright, Box(*box))
+    return part.transpose(QUARTER_TURNS[further_turn_deg]) if further_turn_deg else part

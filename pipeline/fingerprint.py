@@ -17,7 +17,7 @@ from pipeline.answers.prompt import prompt_version
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.settings import Settings
 
-RESULT_VERSION = 7
+RESULT_VERSION = 8
 """Raised whenever a change in this program makes the same page read differently."""
 
 WITHOUT_EFFECT: frozenset[str] = frozenset(

@@ -1,7 +1,7 @@
 """The written forms of results: JSON and Markdown of a document, rows of ``pages.jsonl`` and
 ``failures.jsonl``.
 
-``docs/output.md`` documents them and ``pipeline/schema/output-v2.schema.json`` checks them. Writers take
+``docs/output.md`` documents them and ``pipeline/schema/output-v3.schema.json`` checks them. Writers take
 pages one by one, so that memory stays flat whatever the number of pages.
 """
 
@@ -19,7 +19,7 @@ from models.page import PageResult, Route
 from models.text import Block, Line, writable
 from models.transcription import Attempt, Degradation, PageAnswer
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 SKEW_DECIMALS: Final = 2
 SIGNAL_DECIMALS: Final = 4
 
@@ -29,7 +29,7 @@ Json = Mapping[str, Any]
 @cache
 def output_schema() -> Json:
     """The JSON Schema (2020-12) of a document; its ``$defs`` hold ``page_row`` and ``failure_row``."""
-    text = resources.files("pipeline").joinpath("schema/output-v2.schema.json").read_text("utf-8")
+    text = resources.files("pipeline").joinpath("schema/output-v3.schema.json").read_text("utf-8")
     schema: Json = json.loads(text)
     return schema
 
@@ -58,6 +58,7 @@ def page_json(result: PageResult) -> Json:
         "dpi": round(result.dpi, 2),
         "rotation_deg": result.rotation_deg,
         "skew_deg": round(result.skew_deg, SKEW_DECIMALS),
+        "content_box": _whole_box_json(result.content_box),
         "text": writable(result.text),
         "markdown": writable(result.markdown),
         "confidence": _rounded(result.confidence),
@@ -99,6 +100,7 @@ def failed_page_json(page_number: int, *, code: str, message: str) -> Json:
         "dpi": None,
         "rotation_deg": None,
         "skew_deg": None,
+        "content_box": None,
         "text": "",
         "markdown": "",
         "confidence": None,
@@ -287,6 +289,10 @@ def _blocks_json(blocks: Iterable[Block]) -> list[Json]:
 def _box_json(box: Box) -> list[float]:
     """``[left, top, right, bottom]`` to a tenth of a pixel."""
     return [round(float(edge), 1) for edge in (box.left, box.top, box.right, box.bottom)]
+
+
+def _whole_box_json(box: Box) -> list[int]:
+    return [int(edge) for edge in (box.left, box.top, box.right, box.bottom)]
 
 
 def _rounded(value: float | None) -> float | None:

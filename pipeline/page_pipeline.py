@@ -11,11 +11,14 @@ import structlog
 
 from models.document import Document, MediaType
 from models.errors import PageFailed
-from models.page import PageReading, PageResult, PageScore, TriageDecision
+from models.geometry import Box
+from models.page import PageReading, PageResult, PageScore, ReadBy, TriageDecision
 from models.transcription import Degradation, DegradedCode
 from pipeline.assemble import assemble_page
-from pipeline.escalated_page import strips_for, tier_for
-from pipeline.outputs import SIGNAL_DECIMALS, SKEW_DECIMALS
+from pipeline.escalated_page import tier_for
+from pipeline.fit import page_fit
+from pipeline.margins import content_box
+from pipeline.outputs import SIGNAL_DECIMALS
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy
 from pipeline.ports import LayoutDetector, PageRaster, PdfEngine, TextLayer
@@ -130,39 +133,37 @@ def _read_one(
     reading, score = _with_second_opinion(upright, reading, score, engines)
     decision = judge.decide(score, raster.page_number)
     score = replace(score, signals=(*score.signals, *probability_signal(decision)))
+    content = _content_box(raster, upright, reading)
     return assemble_page(
         raster.page_number,
         upright,
         reading,
         score,
         decision,
-        visual_tokens_if_vlm=_visual_tokens(upright, score, judge.plan),
+        content_box=content,
+        visual_tokens_if_vlm=_visual_tokens(content, score, judge.plan),
         elapsed_s=time.monotonic() - started_s,
         without_vlm=AWAITING_VLM if settings.vlm.is_configured else NO_VLM,
     )
 
 
-def _visual_tokens(upright: UprightPage, score: PageScore, plan: ServingPlan) -> int:
-    """What the page would cost the VLM in the tier that it needs. It is drawn again for that from what its JSON keeps,
-    which is rounded."""
+def _content_box(delivered: PageRaster, upright: UprightPage, reading: PageReading) -> Box:
+    """On the upright page; all of it where there is nothing to read."""
+    if reading.read_by is ReadBy.NOTHING:
+        return Box(0, 0, *upright.raster.image.size)
+    return content_box(delivered.image, upright)
+
+
+def _visual_tokens(content: Box, score: PageScore, plan: ServingPlan) -> int:
+    """What the page would cost the VLM in the tier that it needs. That is chosen from what its JSON keeps, which is
+    rounded."""
     heights = (one.measured for one in score.signals if one.name == SignalName.TEXT_HEIGHT_PX)
     height_px = next(heights, None)
-    tier = tier_for(
-        None if height_px is None else round(height_px, SIGNAL_DECIMALS),
-        width_px=upright.delivered_width_px,
-        height_px=upright.delivered_height_px,
-        rotation_deg=upright.rotation_deg,
-        plan=plan,
-    )
-    strips = strips_for(
-        tier,
-        width_px=upright.delivered_width_px,
-        height_px=upright.delivered_height_px,
-        rotation_deg=upright.rotation_deg,
-        skew_deg=round(upright.skew_deg, SKEW_DECIMALS),
-        plan=plan,
-    )
-    return sum(strip.visual_tokens for strip in strips)
+    if height_px is not None:
+        height_px = round(height_px, SIGNAL_DECIMALS)
+    size = int(content.width), int(content.height)
+    tier = tier_for(height_px, *size, plan)
+    return sum(strip.visual_tokens for strip in page_fit(*size, plan.budget_of(tier), tier))
 
 
 def _with_second_opinion(

@@ -11,6 +11,7 @@ from models.page import PageReading, ReadBy, Signal
 from models.text import Line
 from pipeline.blank import judge_blank
 from pipeline.language_choice import ForeignScript, LanguageChoice
+from pipeline.outputs import SKEW_DECIMALS
 from pipeline.ports import (
     OcrEngine,
     OrientationDetector,
@@ -171,7 +172,7 @@ def _read_turned(
     raster: PageRaster, rotation_deg: int, readers: Readers, languages: tuple[str, ...]
 ) -> tuple[tuple[Line, ...], UprightPage]:
     page = turned(raster, rotation_deg=rotation_deg, skew_deg=0.0)
-    skew_deg = readers.skew.skew_deg(page.raster.image)
+    skew_deg = round(readers.skew.skew_deg(page.raster.image), SKEW_DECIMALS)
     if RULES.min_skew_deg <= abs(skew_deg) <= RULES.max_skew_deg:
         page = turned(raster, rotation_deg=rotation_deg, skew_deg=skew_deg)
     lines = readers.ocr.read(page.raster.image, dpi=page.raster.dpi, languages=languages)

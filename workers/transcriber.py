@@ -28,7 +28,14 @@ from models.errors import (
 )
 from pipeline.blobs import BlobStore
 from pipeline.chargeback.call_estimate import call_estimate
-from pipeline.escalated_page import Json, answer_room_tokens, draw_upright, page_evidence, tier_of
+from pipeline.escalated_page import (
+    Json,
+    answer_room_tokens,
+    draw_upright,
+    page_evidence,
+    sent_part,
+    tier_of,
+)
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
 from pipeline.ports import VlmEngine
@@ -209,10 +216,10 @@ class Transcriber:
                 pdf=self._pdf,
                 settings=self._setup.settings.rasterise,
                 password=task.password,
-                further_turn_deg=turn_deg,
             )
+            sent = sent_part(image, page, further_turn_deg=turn_deg)
             return DrawnPage(
-                images=fit_page(image, self._plan.budget_of(tier), tier),
+                images=fit_page(sent, self._plan.budget_of(tier), tier),
                 ink_share=float(find_letters(image).ink.mean()),
             )
         except (PageFailed, EngineUnavailable, PlanImpossible):

@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnPage:
-    """The page as it is sent, and how much of it is inked."""
+    """The page as it is sent, and how much of the whole page, margins and all, is inked."""
 
     images: tuple[FittedImage, ...]
     ink_share: float

@@ -13,9 +13,13 @@ DPI = 200
 
 
 def page_image(text: str, *, width_px: int = 900, height_px: int = HEIGHT_PX) -> Image.Image:
+    """A tall page ends in its lower right corner, so that hardly any of it is margin."""
     image = Image.new("L", (width_px, height_px), 255)
     font = ImageFont.load_default(36)
-    ImageDraw.Draw(image).text((20, 50), text, fill=0, font=font)
+    draw = ImageDraw.Draw(image)
+    draw.text((20, 50), text, fill=0, font=font)
+    if height_px > 2 * width_px:
+        draw.text((width_px - 80, height_px - 60), "end", fill=0, font=font)
     return image
 
 

@@ -264,6 +264,8 @@ def assert_pages_add_up(
         assert [call.attempt for call in calls] == list(range(1, len(calls) + 1))
         told = [(attempt["request_id"], attempt["verdict"]) for attempt in page["attempts"]]
         assert told == [(call.request_id, call.verdict) for call in calls]
+        if calls:
+            assert calls[0].predicted_visual_tokens == page["visual_tokens_if_vlm"]
     assert report.vlm_calls == len(booked)
     assert report.vlm_prompt_tokens == sum(call.prompt_tokens or 0 for call in booked)
     assert report.vlm_completion_tokens == sum(call.completion_tokens or 0 for call in booked)

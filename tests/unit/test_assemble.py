@@ -56,6 +56,7 @@ def assembled(
         reading,
         score or PageScore(signals=(Signal(name="b", measured=2.0),), regions=()),
         TriageDecision(escalate=escalate, reasons=(), policy_version="1"),
+        content_box=Box(5, 6, 70, 80),
         visual_tokens_if_vlm=100,
         elapsed_s=0.5,
         without_vlm=NO_VLM,

@@ -121,6 +121,6 @@ def test_every_file_that_is_no_module_is_in_the_wheel() -> None:
         for path in (ROOT / package).rglob("*")
         if path.is_file() and path.suffix not in (".py", ".pyc")
     }
-    assert {path.name for path in others} >= {"pdftoppm", "script.py.mako", "output-v2.schema.json"}
+    assert {path.name for path in others} >= {"pdftoppm", "script.py.mako", "output-v3.schema.json"}
     assert others <= shipped
     assert all(os.access(path, os.X_OK) for path in (ROOT / "pipeline" / "bounded_poppler").iterdir())

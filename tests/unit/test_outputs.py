@@ -44,6 +44,7 @@ def result(**changes: Any) -> PageResult:
         "dpi": 200.0,
         "rotation_deg": 90,
         "skew_deg": -1.234,
+        "content_box": Box(10, 20, 190, 90),
         "text": "Tea",
         "markdown": "Tea",
         "confidence": 0.912345,
@@ -94,7 +95,7 @@ def test_a_document_with_a_good_a_blank_and_a_failed_page_is_valid() -> None:
     assert document["pages"][2]["error"] == {"code": "page_not_rendered", "message": "print it anew"}
 
 
-@pytest.mark.parametrize("key", ["route", "lines", "triage", "error", "state"])
+@pytest.mark.parametrize("key", ["route", "lines", "triage", "error", "state", "content_box"])
 def test_the_schema_misses_no_missing_key(key: str) -> None:
     page = dict(outputs.page_json(result()))
     del page[key]
@@ -124,6 +125,8 @@ def test_numbers_are_rounded_and_boxes_are_left_top_right_bottom() -> None:
         }
     ]
     assert (page["elapsed_s"], page["skew_deg"]) == (1.235, -1.23)
+    assert page["content_box"] == [10, 20, 190, 90]
+    assert all(type(edge) is int for edge in page["content_box"])
 
 
 def test_rows_are_valid_and_tell_the_reasons() -> None:

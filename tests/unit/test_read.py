@@ -134,7 +134,8 @@ def test_a_doubtful_turn_must_prove_itself(
 
 
 @pytest.mark.parametrize(
-    ("measured", "straightened"), [(0.3, 0.0), (-0.9, 0.0), (2.5, 2.5), (-2.5, -2.5), (14.0, 0.0)]
+    ("measured", "straightened"),
+    [(0.3, 0.0), (-0.9, 0.0), (2.5, 2.5), (-2.5, -2.5), (1.36789, 1.37), (14.0, 0.0)],
 )
 def test_only_a_skew_that_matters_is_straightened(measured: float, straightened: float) -> None:
     reading, upright = read_page(
