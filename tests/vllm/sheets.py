@@ -42,10 +42,12 @@ TABLE: Final = (
 
 
 def sheet(size_px: tuple[int, int], type_px: int) -> Image.Image:
+    """It ends in its lower right corner, so that hardly any of it is margin."""
     image = Image.new("L", size_px, 255)
     font, draw = ImageFont.load_default(type_px), ImageDraw.Draw(image)
     for row, line in enumerate(LINES):
         draw.text((100, 120 + row * type_px * 1.8), line, fill=0, font=font)
+    draw.text((image.width - 80, image.height - 60), "end", fill=0, font=font, anchor="rb")
     return image
 
 
