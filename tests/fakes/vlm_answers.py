@@ -159,7 +159,15 @@ def _error(status: int, message: str, headers: Mapping[str, str] | None = None) 
     return Refusal(status=status, body=body, headers=headers or {})
 
 
-def metrics_text(model: str, *, running: int, waiting: int, kv_cache_usage: float) -> str:
+def metrics_text(
+    model: str,
+    *,
+    running: int,
+    waiting: int,
+    kv_cache_usage: float,
+    prompt_tokens: int = 0,
+    completion_tokens: int = 0,
+) -> str:
     """What vLLM tells Prometheus, as far as a client cares."""
     labels = f'{{engine="0",model_name="{model}"}}'
     values = {
@@ -167,5 +175,10 @@ def metrics_text(model: str, *, running: int, waiting: int, kv_cache_usage: floa
         "vllm:num_requests_waiting": waiting,
         "vllm:kv_cache_usage_perc": kv_cache_usage,
     }
-    lines = (f"# TYPE {name} gauge\n{name}{labels} {float(value)}\n" for name, value in values.items())
+    counters = {
+        "vllm:prompt_tokens_total": prompt_tokens,
+        "vllm:generation_tokens_total": completion_tokens,
+    }
+    lines = [f"# TYPE {name} gauge\n{name}{labels} {float(value)}\n" for name, value in values.items()]
+    lines += [f"# TYPE {name} counter\n{name}{labels} {float(value)}\n" for name, value in counters.items()]
     return "".join(lines)

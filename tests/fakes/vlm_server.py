@@ -58,7 +58,7 @@ DEFAULT_BUDGET = VisualTokenBudget(
 
 class FakeVlm:
     """Serves between ``with`` and its end. ``script`` may be replaced meanwhile, but for its ``concurrency``.
-    All counts are of this object's lifetime."""
+    All counts are of this object's lifetime; ``/metrics`` counts ``tokens_before`` of each kind as well."""
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class FakeVlm:
         self.api_key = api_key
         self.images_per_prompt = images_per_prompt
         self.kv_cache_usage: float | None = None
+        self.tokens_before = 0
         self.seen: list[SeenRequest] = []
         self._load = Load(self.script.concurrency)
         routes = [
@@ -143,9 +144,16 @@ class FakeVlm:
 
     async def _metrics(self, request: Request) -> Response:
         usage = FULL_CACHE_USAGE * self._load.share if self.kv_cache_usage is None else self.kv_cache_usage
-        running, waiting = self._load.running, self._load.waiting
+        billed = [seen.billed for seen in self.seen if seen.billed is not None]
         return PlainTextResponse(
-            metrics_text(self.model_id, running=running, waiting=waiting, kv_cache_usage=usage)
+            metrics_text(
+                self.model_id,
+                running=self._load.running,
+                waiting=self._load.waiting,
+                kv_cache_usage=usage,
+                prompt_tokens=self.tokens_before + sum(usage.prompt_tokens for usage in billed),
+                completion_tokens=self.tokens_before + sum(usage.completion_tokens for usage in billed),
+            )
         )
 
     async def _chat(self, request: Request) -> Response:

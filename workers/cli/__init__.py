@@ -24,6 +24,7 @@ from models.errors import (
 )
 from workers.cli.budget import budget_app
 from workers.cli.calibrate import calibrate_command
+from workers.cli.chargeback import chargeback_app
 from workers.cli.doctor import doctor_command
 from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
@@ -50,6 +51,7 @@ app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)
 app.command("plan")(plan_command)
 app.add_typer(prices_app, name="prices")
+app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
 app.command("doctor")(doctor_command)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 from rich.console import Console
 
@@ -21,11 +22,12 @@ class PipeConsole(Console):
         os.close(nowhere)
 
 
-def open_console(*, stderr: bool = False) -> Console:
-    """Colours on a terminal, plain text elsewhere. Strings are never read as markup."""
-    stream = sys.stderr if stderr else sys.stdout
+def open_console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
+    """Colours on a terminal, plain text elsewhere, as in a ``file``. Strings are never read as markup."""
+    stream = file or (sys.stderr if stderr else sys.stdout)
     return PipeConsole(
         stderr=stderr,
+        file=file,
         markup=False,
         emoji=False,
         highlight=False,
