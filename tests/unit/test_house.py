@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent.parent
 REQUIREMENTS = ROOT / "requirements"
 LOCKS = ("runtime", "dev", "nodeps")
 VLLM_LOCK = "vllm"
-"""Of an environment of its own, which is not held to the versions of the others, nor to their build of opencv."""
+OWN_LOCKS = (VLLM_LOCK, "focus")
+"""Of environments of their own, which are not held to the versions of the others, nor to their build of opencv."""
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -36,7 +37,7 @@ def wanted(source: str) -> dict[str, str | None]:
     return names
 
 
-@pytest.mark.parametrize("lock", [*LOCKS, VLLM_LOCK])
+@pytest.mark.parametrize("lock", [*LOCKS, *OWN_LOCKS])
 def test_a_lock_holds_pins_with_hashes_and_no_index_address(lock: str) -> None:
     text = (REQUIREMENTS / f"{lock}.txt").read_text(encoding="utf-8")
     requirements = re.findall(r"^[^\s#].*(?:\n +.*)*", text, re.MULTILINE)
@@ -48,9 +49,9 @@ def test_a_lock_holds_pins_with_hashes_and_no_index_address(lock: str) -> None:
     assert not re.search(r"--(index|extra-index|find-links|trusted)", text)
 
 
-@pytest.mark.parametrize("source", [*LOCKS, VLLM_LOCK])
+@pytest.mark.parametrize("source", [*LOCKS, *OWN_LOCKS])
 def test_a_lock_pins_everything_that_is_asked_for(source: str) -> None:
-    locked, command = pins(source), "make lock-vllm" if source == VLLM_LOCK else "make lock"
+    locked, command = pins(source), f"make lock-{source}" if source in OWN_LOCKS else "make lock"
     assert wanted(source)
     for name, version in wanted(source).items():
         assert name in locked, f"{name}: run {command}"
