@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.chargeback.reconciliation import TokenCounters
 from tests.fakes.vlm_answers import metrics_text
-from workers.vllm_metrics import VllmMetrics, metrics_from, metrics_url
+from workers.vllm_metrics import VllmMetrics, metrics_from, metrics_url, token_counters_from
 
 TWO_ENGINES = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -77,3 +78,49 @@ def test_no_page_is_too_odd(text: str, rest: str) -> None:
 )
 def test_the_page_lies_beside_v1(base_url: str, expected: str) -> None:
     assert metrics_url(base_url) == expected
+
+
+COUNTERS = """\
+# HELP vllm:prompt_tokens_total Number of prefill tokens processed.
+# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total{engine="0",model_name="qwen"} 1.2e+06
+vllm:prompt_tokens_total{engine="1",model_name="qwen"} 34.0
+vllm:prompt_tokens_total{engine="0",model_name="other"} 5.0
+# TYPE vllm:prompt_tokens_created gauge
+vllm:prompt_tokens_created{engine="0",model_name="qwen"} 1.7e+09
+vllm:prompt_tokens_created{engine="1",model_name="qwen"} 1.8e+09
+# TYPE vllm:prompt_tokens_by_source_total counter
+vllm:prompt_tokens_by_source_total{engine="0",model_name="qwen",source="cache"} 77.0
+# TYPE vllm:generation_tokens_total counter
+vllm:generation_tokens_total{engine="0",model_name="qwen"} 410.0
+"""
+
+
+def test_tokens_are_counted_by_model_over_all_engines() -> None:
+    assert token_counters_from(COUNTERS) == {
+        "qwen": TokenCounters(prompt_tokens=1_200_034, completion_tokens=410, created_s=1.8e9),
+        "other": TokenCounters(prompt_tokens=5, completion_tokens=0),
+    }
+
+
+def test_what_the_fake_counts_is_read() -> None:
+    text = metrics_text(
+        "qwen", running=2, waiting=1, kv_cache_usage=0.5, prompt_tokens=2_330, completion_tokens=410
+    )
+    assert token_counters_from(text) == {"qwen": TokenCounters(prompt_tokens=2_330, completion_tokens=410)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "process_cpu_seconds_total 12.5\n",
+        'vllm:prompt_tokens_total{engine="0"} 5',
+        'vllm:prompt_tokens_total{model_name="qwen"} many',
+        'vllm:prompt_tokens_total{model_name="qwen"} NaN',
+        'vllm:prompt_tokens_total{model_name="qwen"} +Inf',
+        'vllm:prompt_tokens_created{model_name="qwen"} 1.7e+09',
+    ],
+)
+def test_what_has_no_counters_counts_nothing(text: str) -> None:
+    assert token_counters_from(text) is None
