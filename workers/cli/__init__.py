@@ -32,6 +32,7 @@ from workers.cli.ingest import ingest_command
 from workers.cli.plan import plan_command
 from workers.cli.prices import prices_app
 from workers.cli.printable import printable
+from workers.cli.quote import quote_command
 from workers.cli.tokens import tokens_command
 
 EXIT_FAILED = 1
@@ -45,6 +46,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("ingest")(ingest_command)
+app.command("quote")(quote_command)
 app.command("explain")(explain_command)
 app.command("evaluate")(evaluate_command)
 app.command("calibrate")(calibrate_command)

@@ -62,7 +62,7 @@ def _tables(report: IngestReport) -> Iterator[Table]:
 def documents_table(report: IngestReport) -> Table:
     """A row a document: pages by route (routes nobody took are left out), and the seconds its pages took."""
     routes = [route for route in ROUTE_NAMES if any(_pages(row, route) for row in report.documents)]
-    table = _table("Documents")
+    table = new_table("Documents")
     table.add_column("document", overflow="fold", min_width=12)
     table.add_column("pages", justify="right")
     for route in routes:
@@ -80,12 +80,12 @@ def documents_table(report: IngestReport) -> Table:
         rest = report.documents[ROWS_SHOWN:]
         table.add_row(Text(f"{len(rest)} more"), *_cells(rest, routes, report))
     table.add_section()
-    table.add_row(Text(_plural(len(report.documents), "document")), *_cells(report.documents, routes, report))
+    table.add_row(Text(plural(len(report.documents), "document")), *_cells(report.documents, routes, report))
     return table
 
 
 def failures_table(failures: Sequence[FailureReport]) -> Table:
-    table = _table("Not read")
+    table = new_table("Not read")
     table.add_column("source", overflow="fold")
     table.add_column("code", style="red", overflow="fold")
     table.add_column("message", overflow="fold")
@@ -98,7 +98,7 @@ def failures_table(failures: Sequence[FailureReport]) -> Table:
 
 def reasons_table(report: IngestReport) -> Table:
     """Why pages need the VLM; a page with two reasons is in two rows."""
-    table = _table("Reasons for the VLM")
+    table = new_table("Reasons for the VLM")
     table.add_column("reason", overflow="fold")
     table.add_column("signal", overflow="fold", style="dim")
     table.add_column("pages", justify="right")
@@ -110,7 +110,7 @@ def reasons_table(report: IngestReport) -> Table:
 def tokens_table(report: IngestReport) -> Table:
     saved = report.visual_tokens_if_all - report.visual_tokens_triaged
     share = f" ({saved / report.visual_tokens_if_all:.0%})" if report.visual_tokens_if_all else ""
-    table = _table("Visual tokens")
+    table = new_table("Visual tokens")
     table.add_column("if every page went to the VLM", justify="right")
     table.add_column("triaged", justify="right")
     table.add_column("saved", justify="right", style="green")
@@ -122,7 +122,7 @@ def tokens_table(report: IngestReport) -> Table:
 
 def vlm_table(report: IngestReport) -> Table:
     """What the VLM's service billed, or is taken to have billed where it did not say."""
-    table = _table("VLM, all calls about these pages")
+    table = new_table("VLM, all calls about these pages")
     for heading in ("calls", "pages transcribed", "prompt tokens", "completion tokens"):
         table.add_column(heading, justify="right")
     transcribed = sum(_pages(row, Route.VLM) for row in report.documents if row.same_bytes_as is None)
@@ -138,10 +138,10 @@ def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
         else ""
     )
     failed = f", {report.failed_pages:,} failed" if report.failed_pages else ""
-    read = f"{_plural(report.pages_read, 'page')} read in {report.elapsed_s:.1f} s"
+    read = f"{plural(report.pages_read, 'page')} read in {report.elapsed_s:.1f} s"
     yield f"{read}{_rate(report)}{earlier}{failed}"
     for code, pages in sorted(report.pages_by_degradation.items()):
-        yield f"ocr degraded: {_plural(pages, 'page')} {DEGRADED_WORDS[DegradedCode(code)]}"
+        yield f"ocr degraded: {plural(pages, 'page')} {DEGRADED_WORDS[DegradedCode(code)]}"
     for bill in report.bills:
         yield _bill_line(bill)
     yield f"written to {printable(str(out_dir))}"
@@ -152,7 +152,7 @@ def _bill_line(bill: SubmissionBill) -> str:
     tokens = f"{bill.prompt_tokens:,} prompt and {bill.completion_tokens:,} completion tokens"
     amount = f"{amount_text(bill.cost_micro, MICRO_DECIMALS)} {bill.currency}"
     if bill.unpriced_entries:
-        unpriced = f"{_plural(bill.unpriced_entries, 'attempt')} unpriced"
+        unpriced = f"{plural(bill.unpriced_entries, 'attempt')} unpriced"
         amount = f"{amount} and {unpriced}" if bill.cost_micro else "unpriced"
     return f"billed to {printable(bill.cost_centre)}: {tokens}, {amount}"
 
@@ -186,11 +186,11 @@ def _count(number: int) -> str:
     return f"{number:,}" if number else "-"
 
 
-def _plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _table(title: str) -> Table:
+def new_table(title: str) -> Table:
     return Table(
         title=title,
         title_justify="left",
