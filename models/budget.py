@@ -31,6 +31,15 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What a call may cost at most, or did cost: ``tokens`` of prompt and answer, and their cost, None where a price
+    is missing."""
+
+    tokens: int
+    micro: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """Of one limit in one month: micro-units, or tokens. ``reserved`` is what calls under way may cost at most."""
 
@@ -47,6 +56,10 @@ class Level:
     def percent_spent(self) -> int:
         """Rounded down; 100 of a limit of nothing."""
         return 100 * self.spent // self.limit if self.limit else 100
+
+    def fits(self, wanted: int | None, *, once_calls_end: bool) -> bool:
+        """None, a cost that nobody knows, never does. ``once_calls_end``: if they cost nothing."""
+        return wanted is not None and wanted <= self.left + (self.reserved if once_calls_end else 0)
 
     def has_spent(self, percent: int) -> bool:
         return 100 * self.spent >= percent * self.limit
@@ -69,6 +82,12 @@ class BudgetMonth:
     def levels(self) -> tuple[Level, ...]:
         return tuple(level for level in (self.money, self.tokens) if level is not None)
 
+    def has_room_for(self, most: Charge, *, once_calls_end: bool = False) -> bool:
+        held = ((self.money, most.micro), (self.tokens, most.tokens))
+        return all(
+            level is None or level.fits(wanted, once_calls_end=once_calls_end) for level, wanted in held
+        )
+
     @property
     def has_nothing_left(self) -> bool:
         return any(level.left <= 0 for level in self.levels)
@@ -76,15 +95,6 @@ class BudgetMonth:
     @property
     def is_warned_of(self) -> bool:
         return any(level.has_spent(self.warn_percent) for level in self.levels)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """What a call may cost at most, or did cost: ``tokens`` of prompt and answer, and their cost, None where a price
-    is missing."""
-
-    tokens: int
-    micro: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

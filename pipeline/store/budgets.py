@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, cast
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, true, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import BigInteger, Table, bindparam, delete, func, or_, select, true, update
+from sqlalchemy.orm import Session
 
 from models.budget import Budget, BudgetMonth, Charge, Reservation
 from models.errors import BudgetSpent, BudgetUnusable
@@ -32,10 +33,46 @@ from pipeline.store.budget_statements import (
     budgets_of,
     empty_month,
     hold_to,
-    is_month,
     standing,
 )
 from pipeline.store.database import Database, insert_missing, rows_changed
+
+MONTHS: Final = cast(Table, BudgetMonthRow.__table__)
+MICRO: Final = bindparam("micro", type_=BigInteger)
+TOKENS: Final = bindparam("tokens", type_=BigInteger)
+
+TAKE: Final = (
+    update(MONTHS)
+    .where(
+        MONTHS.c.cost_centre == bindparam("of"),
+        MONTHS.c.month == bindparam("in"),
+        or_(
+            MONTHS.c.limit_micro.is_(None),
+            MONTHS.c.spent_micro + MONTHS.c.reserved_micro + MICRO <= MONTHS.c.limit_micro,
+        ),
+        or_(
+            MONTHS.c.limit_tokens.is_(None),
+            MONTHS.c.spent_tokens + MONTHS.c.reserved_tokens + TOKENS <= MONTHS.c.limit_tokens,
+        ),
+    )
+    .values(
+        reserved_micro=MONTHS.c.reserved_micro + func.coalesce(MICRO, 0),
+        reserved_tokens=MONTHS.c.reserved_tokens + TOKENS,
+    )
+)
+"""The whole condition is on the row that is changed: where PostgreSQL had to wait for that row, it looks at it again. A
+cost that is None fits no limit."""
+
+MOVE: Final = (
+    update(MONTHS)
+    .where(MONTHS.c.cost_centre == bindparam("of"), MONTHS.c.month == bindparam("in"))
+    .values(
+        reserved_micro=MONTHS.c.reserved_micro - bindparam("from_micro", type_=BigInteger),
+        reserved_tokens=MONTHS.c.reserved_tokens - bindparam("from_tokens", type_=BigInteger),
+        spent_micro=MONTHS.c.spent_micro + bindparam("to_micro", type_=BigInteger),
+        spent_tokens=MONTHS.c.spent_tokens + bindparam("to_tokens", type_=BigInteger),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +91,14 @@ def reserve(session: Session, reservation: Reservation) -> None:
     bounding = payers(reservation.cost_centre)
     budgets = budgets_of(session, bounding)
     for cost_centre in bounding:
-        _require_comparable(budgets.get(cost_centre), reservation)
-        if _take(session, cost_centre, reservation):
-            continue
-        insert_missing(
-            session, BudgetMonthRow, [empty_month(cost_centre, reservation.month, budgets.get(cost_centre))]
-        )
-        if not _take(session, cost_centre, reservation):
-            raise _refusal(session, cost_centre, reservation)
+        budget = budgets.get(cost_centre)
+        _require_comparable(budget, reservation)
+        while not _take(session, cost_centre, reservation):
+            stands = _stands(session, cost_centre, reservation.month)
+            if stands is None:
+                insert_missing(session, BudgetMonthRow, [empty_month(cost_centre, reservation.month, budget)])
+            elif not stands.has_room_for(reservation.most):
+                raise _refusal(stands, reservation)
 
 
 def settle(session: Session, settlements: Iterable[Settlement]) -> None:
@@ -70,14 +107,13 @@ def settle(session: Session, settlements: Iterable[Settlement]) -> None:
     for one in settlements:
         for cost_centre in payers(one.cost_centre):
             changes.setdefault((cost_centre, one.month), Counter()).update(
-                reserved_micro=-(one.reserved.micro or 0),
-                reserved_tokens=-one.reserved.tokens,
-                spent_micro=one.billed.micro or 0,
-                spent_tokens=one.billed.tokens,
+                from_micro=one.reserved.micro or 0,
+                from_tokens=one.reserved.tokens,
+                to_micro=one.billed.micro or 0,
+                to_tokens=one.billed.tokens,
             )
     for (cost_centre, month), change in sorted(changes.items()):
-        added = {name: getattr(BudgetMonthRow, name) + amount for name, amount in change.items()}
-        session.execute(update(BudgetMonthRow).where(is_month(cost_centre, month)).values(added))
+        session.execute(MOVE, {"of": cost_centre, "in": month, **change})
 
 
 def settlement_of(call: Call, entry: LedgerEntry) -> Settlement:
@@ -155,8 +191,8 @@ class BudgetStore:
             for cost_centre in payers(reservation.cost_centre):
                 _require_comparable(budgets_of(session, (cost_centre,)).get(cost_centre), reservation)
                 for stands in standing(session, BudgetRow.cost_centre == cost_centre, reservation.month):
-                    if not _fits_once_calls_end(stands, reservation.most):
-                        raise BudgetSpent(no_room(stands, reservation), stands)
+                    if not stands.has_room_for(reservation.most, once_calls_end=True):
+                        raise _refusal(stands, reservation)
 
     def in_month(self, month: str) -> tuple[BudgetMonth, ...]:
         """All budgets in this month or one to come, in the order of their cost centres."""
@@ -188,52 +224,22 @@ def _require_comparable(budget: Budget | None, reservation: Reservation) -> None
 
 
 def _take(session: Session, cost_centre: str, reservation: Reservation) -> bool:
-    """PostgreSQL looks at the condition again where it had to wait for the row."""
-    row, most = BudgetMonthRow, reservation.most
-    has_room = and_(
-        _has_room(row.limit_micro, row.spent_micro, row.reserved_micro, most.micro),
-        _has_room(row.limit_tokens, row.spent_tokens, row.reserved_tokens, most.tokens),
-    )
-    taking = (
-        update(row)
-        .where(is_month(cost_centre, reservation.month), has_room)
-        .values(
-            reserved_micro=row.reserved_micro + (most.micro or 0),
-            reserved_tokens=row.reserved_tokens + most.tokens,
-        )
-    )
-    return rows_changed(session, taking) == 1
+    wanted = {
+        "of": cost_centre,
+        "in": reservation.month,
+        "micro": reservation.most.micro,
+        "tokens": reservation.most.tokens,
+    }
+    return rows_changed(session, TAKE, wanted) == 1
 
 
-def _has_room(
-    limit: InstrumentedAttribute[int | None],
-    spent: InstrumentedAttribute[int],
-    reserved: InstrumentedAttribute[int],
-    wanted: int | None,
-) -> ColumnElement[bool]:
-    is_free = limit.is_(None)
-    return is_free if wanted is None else or_(is_free, spent + reserved + wanted <= limit)
+def _stands(session: Session, cost_centre: str, month: str) -> BudgetMonth | None:
+    row = session.get(BudgetMonthRow, (cost_centre, month), populate_existing=True)
+    return None if row is None else budget_month(row, session.get(BudgetRow, cost_centre))
 
 
-def _refusal(session: Session, cost_centre: str, reservation: Reservation) -> BudgetSpent | BudgetUnusable:
-    """Looked up anew: the budget may have been changed since."""
-    key = (cost_centre, reservation.month)
-    row = session.get(BudgetMonthRow, key, populate_existing=True)
-    assert row is not None
-    budget = session.get(BudgetRow, cost_centre, populate_existing=True)
-    if row.limit_micro is not None and reservation.most.micro is None:
-        return BudgetUnusable(unpriced(cost_centre, reservation.model_id))
-    stands = budget_month(row, budget)
-    return BudgetSpent(
-        no_room(stands, reservation),
-        stands,
-        fits_once_calls_end=_fits_once_calls_end(stands, reservation.most),
-    )
-
-
-def _fits_once_calls_end(stands: BudgetMonth, most: Charge) -> bool:
-    return all(
-        level.spent + wanted <= level.limit
-        for level, wanted in ((stands.money, most.micro), (stands.tokens, most.tokens))
-        if level is not None and wanted is not None
-    )
+def _refusal(stands: BudgetMonth, reservation: Reservation) -> BudgetSpent | BudgetUnusable:
+    if stands.money is not None and reservation.most.micro is None:
+        return BudgetUnusable(unpriced(stands.cost_centre, reservation.model_id))
+    fits_once_calls_end = stands.has_room_for(reservation.most, once_calls_end=True)
+    return BudgetSpent(no_room(stands, reservation), stands, fits_once_calls_end=fits_once_calls_end)

@@ -146,8 +146,8 @@ def streamed(session: Session, query: Executable, *, at_a_time: int) -> Result[*
     return session.execute(query, execution_options={"yield_per": at_a_time})
 
 
-def rows_changed(session: Session, statement: Update) -> int:
-    result = session.execute(statement, execution_options={"synchronize_session": False})
+def rows_changed(session: Session, statement: Update, parameters: Mapping[str, Any] | None = None) -> int:
+    result = session.execute(statement, parameters, execution_options={"synchronize_session": False})
     assert isinstance(result, CursorResult)
     return result.rowcount
 
