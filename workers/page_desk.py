@@ -163,8 +163,8 @@ class PageDesk:
             return
         self._next_poll_s = time.monotonic() + every_s
         waiting = [reading for reading in self.readings if reading.waits_for_others]
-        if waiting:
-            self._pages.reclaim_leases(is_alive)
+        if waiting and self._pages.reclaim_leases(is_alive) and self._vlm is not None:
+            self._vlm.book_abandoned()
         for reading in waiting:
             reading.pending.extend(reading.wanted_of(self._pages.pending_pages(reading.reading_id)))
             awaiting = self._pages.pages_awaiting_vlm(reading.reading_id)

@@ -108,6 +108,10 @@ class VlmDesk:
         if self._owner is not None:
             self._store.pages.release_leases(self._owner)
             self._owner = None
+        self.book_abandoned()
+
+    def book_abandoned(self) -> None:
+        """Close the calls of processes that are gone, before anything more is said of their pages."""
         self._store.transcriptions.close_abandoned(self._setup.account.price_book)
 
     def _hear_owner(self, connection: Connection) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import sqlite3
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,7 +37,7 @@ from tests.integration.vlm_runs import (
     page_number_of,
 )
 from workers.accounts import login_name
-from workers.events import IngestRequest
+from workers.events import Event, IngestRequest, PageFinished
 from workers.local import ingest
 
 PAGES = 4
@@ -228,7 +230,11 @@ def run_apart(folder: Path, url: str) -> None:
     VlmBench(folder).run(url, cost_centre="harbour")
 
 
-def test_a_run_that_is_killed_leaves_its_call_open_and_the_next_books_it_once(bench: VlmBench) -> None:
+@pytest.mark.parametrize("has_heir", [False, True])
+def test_a_run_that_is_killed_leaves_its_call_open_and_the_next_books_it_once(
+    bench: VlmBench, has_heir: bool
+) -> None:
+    """Also where whoever holds the page dies only while the next run waits for it."""
     bench.document(PAGES)
     stuck_page = 1
     with fake_vlm(by_page({stuck_page: Fault.HANG}, calls=1)) as fake:
@@ -245,7 +251,8 @@ def test_a_run_that_is_killed_leaves_its_call_open_and_the_next_books_it_once(be
         assert (stuck_page, 1) in bench.query(is_open)
         calls = f"FROM ledger WHERE kind = 'vlm_call' AND page_number = {stuck_page}"
         assert bench.query(f"SELECT count(*) {calls}") == [(0,)]
-        report = bench.run(fake.base_url, cost_centre="harbour")
+        with heir_of(bench, stuck_page) if has_heir else contextlib.nullcontext() as heir:
+            report = bench.run(fake.base_url, cost_centre="harbour", on_event=killing_at_a_page(heir))
         assert_books_are_kept(bench, fake, report, page_count=PAGES)
     assert bench.query(is_open) == []
     booked = bench.query(
@@ -253,6 +260,29 @@ def test_a_run_that_is_killed_leaves_its_call_open_and_the_next_books_it_once(be
         "ORDER BY attempt"
     )
     assert booked == [("abandoned", 1, 1, 1, 1, 0), ("accepted", 2, 2, 0, 0, 1)]
+
+
+@contextlib.contextmanager
+def heir_of(bench: VlmBench, page_number: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the page, and does nothing."""
+    holding = "from workers.owner import current_owner; print(current_owner(), flush=True); input()"
+    command = [sys.executable, "-c", holding]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as heir:
+        assert heir.stdout is not None
+        owner = heir.stdout.readline().strip()
+        with contextlib.closing(sqlite3.connect(bench.home / "doctriage.sqlite3")) as connection, connection:
+            change = "UPDATE pages SET lease_owner = ? WHERE page_number = ? AND lease_owner IS NOT NULL"
+            assert connection.execute(change, (owner, page_number)).rowcount == 1
+        yield heir
+
+
+def killing_at_a_page(heir: subprocess.Popen[str] | None) -> Callable[[Event], None]:
+    def on_event(event: Event) -> None:
+        if heir is not None and isinstance(event, PageFinished):
+            heir.kill()
+            heir.wait()
+
+    return on_event
 
 
 def is_in_the_middle(bench: VlmBench, fake: FakeVlm, stuck_page: int) -> bool:
