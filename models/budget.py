@@ -89,10 +89,6 @@ class BudgetMonth:
         )
 
     @property
-    def has_nothing_left(self) -> bool:
-        return any(level.left <= 0 for level in self.levels)
-
-    @property
     def is_warned_of(self) -> bool:
         return any(level.has_spent(self.warn_percent) for level in self.levels)
 

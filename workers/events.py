@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from models.budget import BudgetMonth
 from models.page import Route
 from pipeline.chargeback.bills import SubmissionBill
 
@@ -169,7 +170,8 @@ class IngestReport:
     ``visual_tokens_if_all`` is the price in visual tokens of sending every page that is not blank to the VLM,
     ``visual_tokens_triaged`` that of the pages triage would escalate. ``pages_by_degradation`` says why pages that
     needed the VLM went without it (``DegradedCode``). The VLM's calls and tokens are all that was booked about
-    these pages, in earlier runs too; ``bills`` are what this run has booked, one a currency. ``elapsed_s`` is
+    these pages, in earlier runs too; ``bills`` are what this run has booked, one a currency. ``budgets`` are
+    those of its cost centre of which more is spent than their warning allows. ``elapsed_s`` is
     wall-clock time. ``is_interrupted``: stopped by Ctrl-C; the same command goes on where it stopped.
     """
 
@@ -183,6 +185,7 @@ class IngestReport:
     vlm_prompt_tokens: int
     vlm_completion_tokens: int
     bills: tuple[SubmissionBill, ...]
+    budgets: tuple[BudgetMonth, ...]
     pages_read: int
     pages_from_earlier_run: int
     failed_pages: int

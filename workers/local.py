@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from models.budget import BudgetMonth
 from models.document import Document, MediaType
 from models.errors import PageNotFound
 from pipeline.blobs import BlobStore
@@ -29,6 +30,7 @@ from workers.local_run import (
 from workers.messages import EngineBuilder
 from workers.references import document_id_of
 from workers.report import RunTotals, finish_run
+from workers.run_budgets import budgets_to_warn_of, require_budget
 from workers.sources import RUN_FILES, find_sources
 
 __all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest"]
@@ -49,7 +51,7 @@ def ingest(
     ``policy`` is that of the settings unless one is given.
     Raises ``OutputNotWritable``, ``PriceBookInvalid`` and ``SettingsError`` (a policy or plan file that is none, an
     address of the VLM that is none, nobody who pays, a path that is the state folder) before anything is read,
-    ``EngineUnavailable`` for a missing
+    ``BudgetSpent`` and ``BudgetUnusable`` likewise (``workers.run_budgets``), ``EngineUnavailable`` for a missing
     engine or language, ``StoreUnavailable`` when the state folder or the database cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
@@ -71,12 +73,21 @@ def ingest(
     )
     counter = PageCounter(on_event)
     with opened_store(terms) as store:
+        require_budget(store.budgets, terms.settings, terms.account, terms.plan)
         end = LocalRun(terms, store, counter).run(task, engine_builder)
-        return _report(store, request.out_dir, end, counter, elapsed_s=time.monotonic() - started_s)
+        budgets = budgets_to_warn_of(store.budgets, terms.account.payer.cost_centre)
+        elapsed_s = time.monotonic() - started_s
+        return _report(store, request.out_dir, end, counter, budgets=budgets, elapsed_s=elapsed_s)
 
 
 def _report(
-    store: Store, out_dir: Path, end: RunEnd, counter: PageCounter, *, elapsed_s: float
+    store: Store,
+    out_dir: Path,
+    end: RunEnd,
+    counter: PageCounter,
+    *,
+    budgets: tuple[BudgetMonth, ...],
+    elapsed_s: float,
 ) -> IngestReport:
     report = finish_run(
         store,
@@ -87,6 +98,7 @@ def _report(
             pages_from_earlier_run=counter.pages_from_earlier_run,
             elapsed_s=elapsed_s,
             is_interrupted=end.is_interrupted,
+            budgets=budgets,
         ),
         first_sources={reading.reading_id: reading.first.name for reading in end.readings},
     )

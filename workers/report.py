@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from models.budget import BudgetMonth
 from models.page import Route
 from models.tables import PageState
 from pipeline.outputs import failed_page_json, failure_row, page_row
@@ -21,12 +22,14 @@ PAGES_FILE, FAILURES_FILE = RUN_FILES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
-    """What the events told: pages this run read itself, and those that were there already."""
+    """What the events told: pages this run read itself, and those that were there already. ``budgets`` are those of
+    which so much is spent that it is said."""
 
     pages_read: int
     pages_from_earlier_run: int
     elapsed_s: float
     is_interrupted: bool
+    budgets: tuple[BudgetMonth, ...]
 
 
 def finish_run(
@@ -58,6 +61,7 @@ def finish_run(
         vlm_prompt_tokens=tally.vlm_prompt_tokens,
         vlm_completion_tokens=tally.vlm_completion_tokens,
         bills=() if submission_id is None else store.ledger.bill_of(submission_id),
+        budgets=totals.budgets,
         pages_read=totals.pages_read,
         pages_from_earlier_run=totals.pages_from_earlier_run,
         failed_pages=tally.failed_pages,

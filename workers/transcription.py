@@ -170,14 +170,15 @@ class PageTranscription:
     async def _once_there_is_room(self, step: Step, images: tuple[FittedImage, ...]) -> VlmReply:
         """Calls under way reserve more than they cost in the end: while the budget changes, the page waits for them.
         Raises ``BudgetSpent`` where no end of theirs makes room, or nothing has changed for as long as a call takes."""
-        stood, since_s = None, 0.0
+        clock = asyncio.get_running_loop().time
+        stood, since_s = None, clock()
         while True:
             try:
                 return await self._admitted(step, images)
             except BudgetSpent as error:
                 if error.budget != stood:
-                    stood, since_s = error.budget, time.monotonic()
-                is_stuck = time.monotonic() - since_s >= self.limits.call_s
+                    stood, since_s = error.budget, clock()
+                is_stuck = clock() - since_s >= self.limits.call_s
                 if is_stuck or not error.fits_once_calls_end:
                     raise
             await self.room.wait()

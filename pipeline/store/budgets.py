@@ -184,6 +184,12 @@ class BudgetStore:
         with self._database.read() as session:
             return standing(session, BudgetRow.cost_centre.in_(payers(cost_centre)), month)
 
+    def require_comparable(self, reservation: Reservation) -> None:
+        """Raises ``BudgetUnusable`` where a budget in money cannot be compared with what a call costs."""
+        with self._database.read() as session:
+            for budget in budgets_of(session, payers(reservation.cost_centre)).values():
+                _require_comparable(budget, reservation)
+
     def require_room(self, reservation: Reservation) -> None:
         """Raises what ``reserve`` raises, without taking anything, where it would whatever becomes of the calls under
         way."""

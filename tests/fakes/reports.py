@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from models.budget import BudgetMonth
 from models.page import Route
 from pipeline.chargeback.bills import SubmissionBill
 from workers.events import DocumentReport, FailureReport, IngestReport
@@ -39,6 +40,7 @@ def ingest_report(
     pages_by_degradation: Mapping[str, int] | None = None,
     vlm_calls: int = 0,
     bills: tuple[SubmissionBill, ...] = (),
+    budgets: tuple[BudgetMonth, ...] = (),
     pages_from_earlier_run: int = 0,
     is_interrupted: bool = False,
 ) -> IngestReport:
@@ -53,6 +55,7 @@ def ingest_report(
         vlm_prompt_tokens=1_000 * vlm_calls,
         vlm_completion_tokens=100 * vlm_calls,
         bills=bills,
+        budgets=budgets,
         pages_read=sum(document.page_count for document in documents) - pages_from_earlier_run,
         pages_from_earlier_run=pages_from_earlier_run,
         failed_pages=sum(document.failed_pages for document in documents),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from models.budget import BudgetMonth, Level, WhenSpent
 from models.page import Route
 from pipeline.chargeback.bills import SubmissionBill
 from tests.fakes.reports import document_report, ingest_report
@@ -213,6 +214,24 @@ def test_the_end_tells_who_is_billed_and_never_calls_unpriced_nothing(
     lines = list(closing_lines(ingest_report(document_report(), bills=(bill,)), Path("out")))
     assert f"billed to harbour/ferries: {told}" in lines
     assert not any("billed" in line for line in closing_lines(ingest_report(document_report()), Path("out")))
+
+
+def test_the_end_warns_of_a_budget_that_is_nearly_spent_in_yellow() -> None:
+    budget = BudgetMonth(
+        cost_centre="research",
+        month="2026-11",
+        money=Level(limit=200_000_000, spent=170_123_456, reserved=0),
+        currency="USD",
+        tokens=Level(limit=1_000, spent=1, reserved=0),
+        warn_percent=80,
+        when_spent=WhenSpent.HOLD,
+    )
+    report = ingest_report(document_report(), budgets=(budget,))
+    assert printed(report).endswith("\nbudget of research for 2026-11: 85 % of 200.00 USD spent\n")
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, color_system="standard", width=200)
+    print_report(console, report, Path("out"))
+    assert "\x1b[33mbudget of research" in written.getvalue()
 
 
 def test_a_route_that_no_page_took_has_no_column() -> None:

@@ -9,7 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from models.errors import VlmError, VlmServerError, VlmUnreachable
+from models.budget import BudgetMonth, Level, WhenSpent
+from models.errors import (
+    BudgetSpent,
+    BudgetUnusable,
+    DoctriageError,
+    VlmError,
+    VlmServerError,
+    VlmUnauthorised,
+    VlmUnreachable,
+)
 from models.transcription import DegradedCode, FittedImage, TokenUsage, Verdict, VlmReply, VlmRequest
 from pipeline.answers.judge import PageEvidence
 from pipeline.planning.configured import load_plan
@@ -18,7 +27,7 @@ from pipeline.store import TranscriptionStore
 from tests.fakes.virtual_time import now_s, run_in_virtual_time
 from workers.accounts import open_account
 from workers.adaptive_limit import AdaptiveLimit
-from workers.budget_room import BudgetRoom
+from workers.budget_room import LOOK_EVERY_S, BudgetRoom
 from workers.circuit_breaker import BreakerLimits, CircuitBreaker
 from workers.retry import VlmRetryLimits
 from workers.transcription import DrawnPage, PageOnItsWay, PageTranscription, Transcribed
@@ -56,12 +65,19 @@ class Engine:
 
 @dataclass(slots=True)
 class Books:
+    """``refusals`` are raised in turn before a call is opened; ``is_taken``: the page went to another."""
+
     opened: list[Any] = field(default_factory=list)
     closed: list[Any] = field(default_factory=list)
+    refusals: list[DoctriageError] = field(default_factory=list)
+    is_taken: bool = False
 
     def open_call(self, call: Any, *, owner: str, currency: str) -> bool:
-        self.opened.append(call)
-        return True
+        if self.refusals:
+            raise self.refusals.pop(0)
+        if not self.is_taken:
+            self.opened.append(call)
+        return not self.is_taken
 
     def close_call(self, closed: Any) -> None:
         self.closed.append(closed)
@@ -72,7 +88,11 @@ async def drawn(tier: int, turn_deg: int) -> DrawnPage:
 
 
 def transcription(
-    engine: Engine, admission: VlmAdmission, books: Books, *, wait_s: float
+    engine: Engine,
+    admission: VlmAdmission,
+    books: Books,
+    *,
+    wait_s: float = 1.0,
 ) -> PageTranscription:
     page = PageOnItsWay(
         reading_id=1,
@@ -158,3 +178,94 @@ def test_an_answer_on_which_the_judging_fails_is_booked_and_costs_its_own_page_a
     assert {outcome.verdict for outcome in outcomes} == {Verdict.BAD_RESPONSE}
     assert {outcome.usage.prompt_tokens for outcome in outcomes} == {500}
     assert len(books.opened) == len(outcomes) == VlmRetryLimits().lost_calls
+
+
+# Budgets
+
+
+def no_room(
+    spent: int = 0, reserved: int = 900, *, when_spent: WhenSpent = WhenSpent.DEGRADE, fits: bool = True
+) -> BudgetSpent:
+    budget = BudgetMonth(
+        cost_centre="harbour",
+        month="2026-11",
+        money=None,
+        currency=None,
+        tokens=Level(limit=1_000, spent=spent, reserved=reserved),
+        warn_percent=80,
+        when_spent=when_spent,
+    )
+    return BudgetSpent("no room", budget, fits_once_calls_end=fits)
+
+
+def asked_in_virtual_time(books: Books) -> tuple[Transcribed, float]:
+    """How it ends with a service that refuses every call, and after how many seconds."""
+
+    async def ask() -> tuple[Transcribed, float]:
+        clock: Callable[[], float] = asyncio.get_running_loop().time
+        admission = VlmAdmission(AdaptiveLimit(1), CircuitBreaker(clock=clock), clock=clock)
+        engine = Engine(errors=[VlmUnauthorised("a wrong key")])
+        end = await transcription(engine, admission, books).run()
+        assert admission.in_flight == 0
+        return end, now_s()
+
+    return run_in_virtual_time(ask())
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [
+        (no_room(fits=False), DegradedCode.BUDGET_SPENT),
+        (no_room(fits=False, when_spent=WhenSpent.REJECT), DegradedCode.BUDGET_SPENT),
+        (no_room(fits=False, when_spent=WhenSpent.HOLD), DegradedCode.BUDGET_HELD),
+        (BudgetUnusable("no price"), DegradedCode.BUDGET_HELD),
+    ],
+)
+def test_a_page_without_room_in_the_budget_is_not_sent_and_says_why(
+    refusal: BudgetSpent | BudgetUnusable, code: DegradedCode
+) -> None:
+    books = Books(refusals=[refusal])
+    end, ended_s = asked_in_virtual_time(books)
+    assert end.degradation is not None
+    assert (end.degradation.code, end.degradation.message) == (code, str(refusal))
+    assert (end.last, books.opened, ended_s) == (None, [], 0.0)
+
+
+def test_a_page_waits_for_calls_under_way_as_long_as_the_budget_changes() -> None:
+    """Each time that it looks, calls of others have cost a little more."""
+    books = Books(refusals=[no_room(spent) for spent in range(200)])
+    end, ended_s = asked_in_virtual_time(books)
+    assert end.last is not None
+    assert end.last[1].verdict is Verdict.UNAUTHORISED
+    assert ended_s == 200 * LOOK_EVERY_S
+
+
+def test_a_page_whose_budget_stands_still_waits_as_long_as_a_call_may_take() -> None:
+    books = Books(refusals=[no_room() for _ in range(1_000)])
+    end, ended_s = asked_in_virtual_time(books)
+    assert end.degradation is not None
+    assert end.degradation.code is DegradedCode.BUDGET_SPENT
+    assert ended_s == VlmRetryLimits().call_s
+
+
+def test_a_call_that_is_closed_lets_one_page_look_again_at_once() -> None:
+    async def wait() -> list[float]:
+        room = BudgetRoom()
+        waiting = [asyncio.create_task(room.wait()) for _ in range(3)]
+        await asyncio.sleep(1.0)
+        room.freed()
+        ended_s = []
+        for task in waiting:
+            await task
+            ended_s.append(now_s())
+        room.freed()
+        return ended_s
+
+    assert run_in_virtual_time(wait()) == [1.0, LOOK_EVERY_S, LOOK_EVERY_S]
+
+
+def test_a_page_that_another_took_is_not_sent() -> None:
+    books = Books(is_taken=True)
+    end, _ = asked_in_virtual_time(books)
+    assert end.answer is None
+    assert (end.last, books.opened) == (None, [])

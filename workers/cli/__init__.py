@@ -16,6 +16,7 @@ from typing import Annotated, TextIO
 import typer
 
 from models.errors import (
+    BudgetUnusable,
     DoctriageError,
     EngineUnavailable,
     OutputNotWritable,
@@ -80,7 +81,13 @@ def main() -> None:
 def exit_code(error: DoctriageError) -> int:
     """2 where the run could not start as asked; 1 where it broke off."""
     match error:
-        case SettingsError() | PriceBookInvalid() | OutputNotWritable() | EngineUnavailable():
+        case (
+            SettingsError()
+            | PriceBookInvalid()
+            | BudgetUnusable()
+            | OutputNotWritable()
+            | EngineUnavailable()
+        ):
             return EXIT_USAGE
         case _:
             return EXIT_FAILED

@@ -14,6 +14,7 @@ from models.page import Route
 from models.transcription import DegradedCode
 from pipeline.chargeback.amounts import amount_text
 from pipeline.chargeback.bills import SubmissionBill
+from pipeline.chargeback.budget_words import warning
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
 from workers.events import DocumentReport, FailureReport, IngestReport
@@ -44,6 +45,8 @@ def print_report(console: Console, report: IngestReport, out_dir: Path) -> None:
         console.print()
     for line in closing_lines(report, out_dir):
         console.print(Text(line))
+    for budget in report.budgets:
+        console.print(Text(printable(warning(budget)), style="yellow"))
 
 
 def _tables(report: IngestReport) -> Iterator[Table]:
