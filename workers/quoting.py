@@ -60,6 +60,7 @@ def quote(
     is asked. The CPU's work is booked. None where Ctrl-C stopped it. Raises what ``ingest`` raises, but for outputs and
     the VLM's address.
     """
+    begun_at = datetime.now(UTC)
     terms = run_terms(_with_a_vlm(settings), request.cost_centre, policy)
     home = terms.settings.home
     refuse_state_folder(request.paths, home)
@@ -74,7 +75,7 @@ def quote(
         store.submissions.finish_submission(end.submission_id)
         readings = sorted(end.readings, key=lambda reading: reading.first.number)
         documents = [_document(store, reading, terms.plan, heard) for reading in readings]
-    return _quote_of(documents, heard, terms, () if choice is None else choice.strata)
+    return _quote_of(documents, heard, terms, () if choice is None else choice.strata, begun_at)
 
 
 def _with_a_vlm(settings: Settings) -> Settings:
@@ -146,7 +147,11 @@ def _pages(store: Store, reading: ReadingState, plan: ServingPlan, heard: _Heard
 
 
 def _quote_of(
-    documents: Sequence[QuotedDocument], heard: _Heard, terms: RunTerms, strata: Sequence[Stratum]
+    documents: Sequence[QuotedDocument],
+    heard: _Heard,
+    terms: RunTerms,
+    strata: Sequence[Stratum],
+    begun_at: datetime,
 ) -> Quote:
     now = datetime.now(UTC)
     account = terms.account
@@ -158,6 +163,7 @@ def _quote_of(
             cost_centre=account.payer.cost_centre,
             model_id=terms.plan.model_id,
             prices=price_at(account.price_book, terms.plan.model_id, now),
+            begun_at=begun_at,
             when=now,
         ),
         spread_over=(

@@ -47,11 +47,13 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuoteTerms:
-    """Who would pay, at which prices, and for which model. ``when`` has a time zone."""
+    """Who would pay, at which prices, and for which model. Reading began at ``begun_at``; the prices are those of
+    ``when``. Both have a time zone."""
 
     cost_centre: str
     model_id: str
     prices: UnitPrices
+    begun_at: datetime
     when: datetime
 
 

@@ -84,6 +84,7 @@ class SavedRefusal(_Part):
 
 class SavedQuote(_Part):
     schema_version: Literal[1]
+    begun_at: AwareDatetime = Field(strict=False)
     created_at: AwareDatetime = Field(strict=False)
     cost_centre: str
     model_id: str
@@ -102,6 +103,7 @@ def saved(quote: Quote) -> SavedQuote:
     terms = quote.terms
     return SavedQuote(
         schema_version=SCHEMA_VERSION,
+        begun_at=terms.begun_at,
         created_at=terms.when,
         cost_centre=terms.cost_centre,
         model_id=terms.model_id,

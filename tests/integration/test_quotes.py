@@ -11,6 +11,7 @@ import pytest
 from models.errors import PriceBookInvalid
 from models.page import Route, RoutePolicy
 from pipeline.chargeback.call_estimate import Estimate
+from pipeline.chargeback.quote_file import saved
 from pipeline.chargeback.quote_pages import Way
 from pipeline.settings import Settings
 from tests.fakes.pages import page_image, write_tiff
@@ -28,6 +29,7 @@ from tests.integration.vlm_runs import (
 )
 from workers.events import DocumentRejectedEvent, Event, IngestRequest, PageAwaitsVlm, PagesChosen
 from workers.local import ingest
+from workers.quoted_bill import compare_with_bill
 from workers.quoting import QuoteRequest, quote
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
@@ -73,6 +75,16 @@ def test_an_ingest_after_a_quote_reads_nothing_again_and_calls_with_the_tokens_t
     assert [page["route"] for page in bench.pages()] == [Route.VLM] * 3
     assert billed_by_page(bench) == tokens_by_page(made)
     assert_bill_is_within(bench, made.ways[Way.TRIAGED].total_micro)
+    comparison = compare_with_bill(saved(made), Settings(home=bench.home))
+    assert (comparison.differing, comparison.waiting, comparison.calls) == ((), (), 3)
+    rows = (*comparison.pages.values(), *comparison.tokens.values(), *comparison.costs.values())
+    assert all(row.is_within for row in rows)
+    assert {name: row.billed for name, row in comparison.pages.items() if row.billed} == {
+        "vlm": 3,
+        "ocr": 2,
+        "cpu_pages": 5,
+        "calls": 3,
+    }
 
 
 def assert_bill_is_within(bench: VlmBench, quoted: Estimate | None) -> None:
@@ -261,6 +273,8 @@ def test_real_pages_turned_and_straightened_are_sent_with_the_tokens_that_were_q
     bench = VlmBench(tmp_path / "books")
     bench.home = tmp_path / "home"
     assert billed_by_page(bench) == tokens_by_page(made)
+    comparison = compare_with_bill(saved(made), settings)
+    assert (comparison.differing, comparison.waiting) == ((), ())
     assert len(fake.seen) == 6
     assert report.visual_tokens_triaged == sum(tokens_by_page(made).values())
     assert bench.query("SELECT count(*) FROM ledger WHERE kind = 'cpu_page'") == [(6,)]

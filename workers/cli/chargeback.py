@@ -13,6 +13,7 @@ import typer
 
 from pipeline.chargeback.statement import StatementBy
 from workers.cli.arguments import named_path
+from workers.cli.compare import compare_command
 from workers.cli.printable import printable
 
 if TYPE_CHECKING:
@@ -217,6 +218,9 @@ def _write_bytes(path: Path, content: bytes) -> None:
 def _say_where(path: Path | None, what: str) -> None:
     if path is not None:
         typer.echo(f"{what} written to {printable(str(path))}", err=True)
+
+
+chargeback_app.command("compare")(compare_command)
 
 
 @chargeback_app.command("explain")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workers.cli.arguments import named_path
+from workers.cli.compare import quote_of_ingest, shown_comparison
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
 from workers.cli.reading_options import (
     CostCentre,
@@ -65,6 +66,14 @@ def ingest_command(
     ] = ",".join(FORMATS),
     password: Password = None,
     password_file: PasswordFile = None,
+    quote: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Compare the bill with what `doctriage quote --save` wrote.",
+            parser=named_path,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Read pages again that an earlier run finished.")
     ] = False,
@@ -99,10 +108,12 @@ def ingest_command(
     from workers.cli.terminal import open_console
 
     settings = load_settings(given)
+    payer = None if cost_centre is None else cost_centre_name(cost_centre)
+    quoted = None if quote is None else quote_of_ingest(quote, payer, settings)
     request = local.IngestRequest(
         paths=tuple(paths),
         out_dir=out,
-        cost_centre=None if cost_centre is None else cost_centre_name(cost_centre),
+        cost_centre=payer,
         formats=chosen_formats,
         passwords=passwords,
         force=force,
@@ -113,6 +124,9 @@ def ingest_command(
         typer.echo(f"nothing to read: no file in {paths_in_words(paths)}", err=True)
         return
     print_report(open_console(), report, out)
+    if quoted is not None and not report.is_interrupted:
+        typer.echo()
+        shown_comparison(quoted, settings)
     raise typer.Exit(_exit_code(report))
 
 

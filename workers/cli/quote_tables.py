@@ -16,11 +16,11 @@ from pipeline.chargeback.quote import Quote, QuotedDocument, Refusal
 from pipeline.chargeback.quote_pages import Way
 from pipeline.chargeback.quote_sums import CALLED_AGAIN_ONE_IN, FAILED, Totals
 from pipeline.chargeback.sample_size import CONFIDENCE_PERCENT
+from workers.cli.chargeback_tables import UNPRICED, shown_amount
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
-from workers.cli.tables import MICRO_DECIMALS, ROWS_SHOWN, new_table, plural
+from workers.cli.tables import ROWS_SHOWN, new_table, plural
 
-UNPRICED: Final = "unpriced"
 WAY_NAMES: Final = {
     Way.TRIAGED: "as triage decides",
     Way.ALL_VLM: "every page to the VLM",
@@ -85,11 +85,11 @@ def _cells(documents: Sequence[QuotedDocument], routes: Sequence[str], *, is_sam
     pages = [page for document in documents for page in document.pages]
     yield f"{sum(document.page_count for document in documents):,}"
     if is_sample:
-        yield _count(len(pages))
+        yield shown_count(len(pages))
     for name in routes:
-        yield _count(sum((FAILED if page.route is None else page.route.value) == name for page in pages))
+        yield shown_count(sum((FAILED if page.route is None else page.route.value) == name for page in pages))
     tokens = (page.call.visual_tokens for page in pages if page.call is not None and page.is_due)
-    yield _count(sum(tokens))
+    yield shown_count(sum(tokens))
 
 
 def _total_cells(quote: Quote, routes: Sequence[str]) -> Iterator[str]:
@@ -97,8 +97,8 @@ def _total_cells(quote: Quote, routes: Sequence[str]) -> Iterator[str]:
     if quote.sampled_pages is not None:
         yield f"{sum(len(document.pages) for document in quote.documents):,}"
     for name in routes:
-        yield _range(quote.pages_by_route[name], _count, apart="\n")
-    yield _range(quote.ways[Way.TRIAGED].visual_tokens, _count, apart="\n")
+        yield shown_range(quote.pages_by_route[name], shown_count, apart="\n")
+    yield shown_range(quote.ways[Way.TRIAGED].visual_tokens, shown_count, apart="\n")
 
 
 def costs_table(quote: Quote) -> Table:
@@ -110,10 +110,10 @@ def costs_table(quote: Quote) -> Table:
     for way in quote.ways:
         table.add_column(WAY_NAMES[way], justify="right", style="green" if way is Way.TRIAGED else "")
     for heading, count_of in COUNTS:
-        table.add_row(heading, *(_range(count_of(totals), _count) for totals in ways))
+        table.add_row(heading, *(shown_range(count_of(totals), shown_count) for totals in ways))
     table.add_section()
     for heading, cost_of, units_of, style in COSTS:
-        cells = (_range(cost_of(totals), _amount) if units_of(totals) else "-" for totals in ways)
+        cells = (shown_range(cost_of(totals), shown_amount) if units_of(totals) else "-" for totals in ways)
         table.add_row(f"{heading}, {currency}", *cells, style=style)
     return table
 
@@ -161,8 +161,9 @@ def _cost_in_words(quote: Quote) -> str:
         return UNPRICED
     currency = quote.terms.prices.currency
     if cost.is_exact:
-        return f"{_amount(cost.about)} {currency}"
-    return f"about {_amount(cost.about)} {currency}, between {_amount(cost.low)} and {_amount(cost.high)},"
+        return f"{shown_amount(cost.about)} {currency}"
+    low, high = shown_amount(cost.low), shown_amount(cost.high)
+    return f"about {shown_amount(cost.about)} {currency}, between {low} and {high},"
 
 
 def _saving(quote: Quote) -> str | None:
@@ -173,7 +174,7 @@ def _saving(quote: Quote) -> str | None:
     return f"{share:.0%} less than every page to the VLM" if triaged.about < all_vlm.about else None
 
 
-def _range(estimate: Estimate | None, shown: Callable[[int], str], *, apart: str = " ") -> str:
+def shown_range(estimate: Estimate | None, shown: Callable[[int], str], *, apart: str = " ") -> str:
     """``about 12 (8 – 17)``, or the number alone where it is known."""
     if estimate is None:
         return UNPRICED
@@ -182,12 +183,8 @@ def _range(estimate: Estimate | None, shown: Callable[[int], str], *, apart: str
     return f"about {shown(estimate.about)}{apart}({shown(estimate.low)} – {shown(estimate.high)})"
 
 
-def _count(number: int) -> str:
+def shown_count(number: int) -> str:
     return f"{number:,}" if number else "-"
-
-
-def _amount(micro: int) -> str:
-    return f"{Decimal(micro).scaleb(-MICRO_DECIMALS):,f}"
 
 
 def _name(document: QuotedDocument) -> str:

@@ -1,4 +1,4 @@
-"""Pages of a quote, made up."""
+"""Pages of a quote and entries of a bill, made up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from models.page import Route
 from pipeline.chargeback.call_estimate import CallEstimate, Estimate
 from pipeline.chargeback.price_book import UnitPrices
 from pipeline.chargeback.quote import QuotedDocument
+from pipeline.chargeback.quote_comparison import BilledEntry
 from pipeline.chargeback.quote_pages import QuotedPage
+
+NAME = "ab" * 32
+"""A document's id."""
 
 PRICES = UnitPrices(
     currency="USD",
@@ -48,4 +52,43 @@ def document(name: str, *pages: QuotedPage, page_count: int | None = None) -> Qu
         sources=(f"{name}.pdf",),
         page_count=len(pages) if page_count is None else page_count,
         pages=pages,
+    )
+
+
+def read(page_number: int, route: str | None = None, **changes: Any) -> BilledEntry:
+    """An entry for an attempt on the CPU; without a ``route`` the page was not done with it."""
+    values: dict[str, Any] = {
+        "document_id": NAME,
+        "page_number": page_number,
+        "is_call": False,
+        "is_reversal": False,
+        "is_wasted": False,
+        "route": route,
+        "pages": 1,
+        "cpu_pages": 1,
+        "predicted_visual_tokens": 0,
+        "prompt_tokens": 0,
+        "completion_tokens": 0,
+        "currency": "USD",
+        "cost_micro": 30,
+    }
+    return BilledEntry(**(values | changes))
+
+
+def called(
+    page_number: int, *, route: str | None = "vlm", tokens: int = 1_000, **changes: Any
+) -> BilledEntry:
+    return read(
+        page_number,
+        route,
+        **{
+            "is_call": True,
+            "pages": 0,
+            "cpu_pages": 0,
+            "predicted_visual_tokens": tokens,
+            "prompt_tokens": tokens + 300,
+            "completion_tokens": 200,
+            "cost_micro": 2_100,
+            **changes,
+        },
     )

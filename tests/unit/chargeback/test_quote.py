@@ -36,7 +36,7 @@ def page_json(**changes: Any) -> dict[str, Any]:
 
 
 def quoted(*documents: QuotedDocument, prices: UnitPrices = PRICES) -> Quote:
-    terms = QuoteTerms(cost_centre="team", model_id="model", prices=prices, when=NOON)
+    terms = QuoteTerms(cost_centre="team", model_id="model", prices=prices, begun_at=NOON, when=NOON)
     return make_quote(documents, (), terms, spread_over=over_all_pages(documents))
 
 
