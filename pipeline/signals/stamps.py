@@ -1,4 +1,4 @@
-"""Stamps: coloured ink in a ring, an oval or a frame; of any colour rings, frames that lean and lines of type that lean.
+"""Stamps: coloured ink in a ring, an oval or a frame; of any colour rings, and frames and lines of type that lean.
 
 Rings and colours are looked for at half the view (49 dpi on A4).
 """
