@@ -216,20 +216,9 @@ def _print_budgets(budgets: Sequence[BudgetMonth], month: str) -> None:
 
 def _budgets_table(budgets: Sequence[BudgetMonth], month: str) -> Table:
     """A row a limit."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from workers.cli.tables import new_table
 
-    from pipeline.chargeback.amounts import money_text
-
-    table = Table(
-        title=f"Budgets in {month} (UTC)",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    table = new_table(f"Budgets in {month} (UTC)")
     table.add_column("cost centre", overflow="fold")
     table.add_column("in")
     for heading in ("limit", "spent", "reserved", "left"):
@@ -238,19 +227,37 @@ def _budgets_table(budgets: Sequence[BudgetMonth], month: str) -> Table:
     table.add_column("spent", justify="right")
     table.add_column("when spent")
     for budget in budgets:
-        name = budget.cost_centre
-        for level, unit, written in (
-            (budget.money, budget.currency or "money", money_text),
-            (budget.tokens, "tokens", "{:,}".format),
-        ):
-            if level is None:
-                continue
-            amounts = map(written, _amounts(level).values())
+        for row in _rows(budget):
+            table.add_row(*row)
+    return table
+
+
+def _rows(budget: BudgetMonth) -> Iterator[tuple[str | Text, ...]]:
+    from rich.text import Text
+
+    name = Text(budget.cost_centre)
+    for level, unit, texts in (
+        (budget.money, budget.currency or "money", _money_texts),
+        (budget.tokens, "tokens", _token_texts),
+    ):
+        if level is not None:
             style = _style(budget, level)
             share = Text(f"{level.percent_spent} %", style=style)
-            table.add_row(Text(name), unit, *amounts, _bar(level, style), share, budget.when_spent.value)
-            name = ""
-    return table
+            yield name, unit, *texts(level), _bar(level, style), share, budget.when_spent.value
+            name = Text()
+
+
+def _money_texts(level: Level) -> list[str]:
+    """With as many decimals as the longest of them has."""
+    from pipeline.chargeback.amounts import money_text
+
+    texts = [money_text(micro) for micro in _amounts(level).values()]
+    decimals = max(len(text.partition(".")[2]) for text in texts)
+    return [text + "0" * (decimals - len(text.partition(".")[2])) for text in texts]
+
+
+def _token_texts(level: Level) -> list[str]:
+    return [f"{tokens:,}" for tokens in _amounts(level).values()]
 
 
 def _style(budget: BudgetMonth, level: Level) -> str:
