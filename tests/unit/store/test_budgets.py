@@ -15,10 +15,11 @@ from sqlalchemy import func, select
 
 from models.budget import Budget, BudgetMonth, Charge, Level, Reservation, WhenSpent
 from models.errors import BudgetSpent, BudgetUnusable
-from models.tables import VlmAttemptRow
+from models.tables import PageRow, VlmAttemptRow
 from models.transcription import Call, TokenUsage
 from pipeline.store import Store, connect_store
 from pipeline.store.budgets import Settlement, reserve, settle
+from pipeline.store.page_statements import release
 from tests.unit.store.booking import BOOK
 from tests.unit.store.calls import Pages, counted, month_rows
 
@@ -315,6 +316,24 @@ def test_a_call_without_room_or_without_its_page_leaves_nothing_behind(store: St
     assert rows(store) == before
     with store.database.read() as session:
         assert session.scalar(select(func.count()).select_from(VlmAttemptRow)) == 0
+
+
+def test_no_call_is_opened_about_a_page_that_is_being_given_back(
+    store: Store, pages: Pages, tmp_path: Path, database_url: SecretStr | None, waits: Callable[[], bool]
+) -> None:
+    own = connect_store(tmp_path, database_url)
+    call = pages.call(1, 1, cost_centre="research", month=MONTH, prompt_tokens=1, answer_tokens=1)
+    with ThreadPoolExecutor(1) as thread:
+        with store.database.write() as session:
+            session.execute(release(PageRow.lease_owner == pages.owner_of(1)))
+            opened = thread.submit(
+                own.transcriptions.open_call, call, owner=pages.owner_of(1), currency="USD"
+            )
+            while not (opened.done() or waits()):
+                time.sleep(0.01)
+        assert not opened.result()
+    assert rows(store) == {}
+    own.close()
 
 
 def test_a_budget_that_is_set_late_knows_what_was_spent_and_is_under_way(store: Store, pages: Pages) -> None:
