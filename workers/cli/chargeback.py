@@ -51,11 +51,16 @@ def chargeback_command(
     context: typer.Context,
     first_day: Annotated[
         datetime | None,
-        typer.Option("--from", formats=[DAY_FORMAT], help="The first day (UTC); by default this month's."),
+        typer.Option(
+            "--from",
+            metavar="DAY",
+            formats=[DAY_FORMAT],
+            help="The first day (UTC); by default this month's.",
+        ),
     ] = None,
     end_day: Annotated[
         datetime | None,
-        typer.Option("--to", formats=[DAY_FORMAT], help="The day after the last one (UTC)."),
+        typer.Option("--to", metavar="DAY", formats=[DAY_FORMAT], help="The day after the last one (UTC)."),
     ] = None,
     by: Annotated[
         StatementBy, typer.Option(help="What the lines of the statement are.")
