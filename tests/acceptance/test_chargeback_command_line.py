@@ -160,6 +160,8 @@ def test_every_entry_about_a_page_is_explained_with_its_arithmetic(tmp_path: Pat
     assert "open calls to the VLM: 1; each is booked when it ends" in lines
     assert any("VLM call 1: truncated" in line and "0.001317 USD" in line for line in lines)
     assert any("takes back entry 2" in line and "-0.001317 USD" in line for line in lines)
+    statement = run_doctriage("chargeback", *NOVEMBER, home=tmp_path)
+    assert statement.stdout.splitlines()[-1] == "open: 1 call to the VLM; booked when they end"
 
 
 def test_a_page_that_the_ledger_does_not_know_is_said_so(tmp_path: Path, store: Store) -> None:
@@ -180,6 +182,7 @@ def test_a_page_that_the_ledger_does_not_know_is_said_so(tmp_path: Path, store: 
         (["--from", "yesterday"], "--from"),
         (["--by", "colour"], "--by"),
         (["--format", "parquet"], "--out"),
+        (["--format", "focus", "--by", "team"], "leave it out"),
         (["--chart", "chart.pdf"], ".png or .html"),
         (["--out", ""], "it is empty"),
         (["--by", "team", "explain", "a.pdf", "--page", "1"], "--by belongs to"),

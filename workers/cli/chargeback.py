@@ -91,6 +91,10 @@ def chargeback_command(
 
     if form is StatementFormat.PARQUET and out is None:
         raise typer.BadParameter("Parquet is no text; name a file with --out", param_hint="--format")
+    if form is StatementFormat.FOCUS and _is_given(context, "by"):
+        raise typer.BadParameter(
+            "FOCUS has a row for each day, cost centre and model; leave it out", param_hint="--by"
+        )
     window = _window(first_day, end_day)
     settings = load_settings()
     with opened_ledger(settings) as ledger:
@@ -105,11 +109,15 @@ def chargeback_command(
 def _refuse_options(context: typer.Context) -> None:
     """Options before a subcommand would be passed over in silence."""
     for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if source is not None and source.name == "COMMANDLINE":
+        if _is_given(context, parameter.name or ""):
             raise typer.BadParameter(
                 f"{parameter.opts[0]} belongs to `doctriage chargeback` alone, not to {context.invoked_subcommand}"
             )
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _window(first_day: datetime | None, end_day: datetime | None) -> Window:

@@ -96,10 +96,9 @@ def notes(statement: Statement) -> Iterator[str]:
     if statement.unpriced:
         yield unpriced_note(statement.unpriced)
     if statement.open_calls.calls:
-        yield (
-            f"open: {_plural(statement.open_calls.calls, 'call')} to the VLM, up to "
-            f"{statement.open_calls.reserved_tokens:,} tokens; booked when they end"
-        )
+        most = statement.open_calls.reserved_tokens
+        up_to = f", up to {most:,} tokens" if most else ""
+        yield f"open: {_plural(statement.open_calls.calls, 'call')} to the VLM{up_to}; booked when they end"
 
 
 def unpriced_note(entries: Mapping[str | None, int]) -> str:
