@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -95,6 +96,33 @@ def test_a_budget_for_so_many_pages_sends_so_many_and_the_others_keep_their_text
     assert "tokens left of" in message
     assert "then --force sends the page" in message
     assert bench.query("SELECT count(*) FROM vlm_attempts") == [(PAID,)]
+
+
+def run_beside(folder: Path, home: Path, url: str) -> None:
+    bench = VlmBench(folder)
+    bench.home = home
+    bench.run(url, cost_centre=PROJECT)
+
+
+def test_two_runs_at_once_share_what_the_budget_has(
+    bench: VlmBench, tmp_path: Path, limit_tokens: int
+) -> None:
+    """Each waits for room that the other has reserved."""
+    other = VlmBench(tmp_path / "other")
+    bench.document(PAGES)
+    other.document(PAGES, height_px=201)
+    set_budget(bench, limit_tokens=limit_tokens)
+    spawn = multiprocessing.get_context("spawn")
+    with fake_vlm() as fake:
+        beside = spawn.Process(target=run_beside, args=(other.folder, bench.home, fake.base_url))
+        beside.start()
+        bench.run(fake.base_url, cost_centre=TEAM)
+        beside.join()
+        assert beside.exitcode == 0
+    ends = Counter((*ends_of(bench.pages()).values(), *ends_of(other.pages()).values()))
+    assert ends == {"vlm": PAID, "budget_spent": 2 * PAGES - PAID}
+    assert len(fake.seen) == PAID
+    assert spent(bench) == fake.billed_tokens.total()
 
 
 def test_pages_that_are_held_are_sent_once_the_budget_is_raised(bench: VlmBench, limit_tokens: int) -> None:
