@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -24,6 +25,7 @@ from models.page import (
     TriageReason,
 )
 from models.text import Block, BlockKind, Line, Word
+from models.transcription import DegradedCode
 from pipeline import outputs
 
 DOCUMENT = Document(
@@ -100,6 +102,13 @@ def test_the_schema_misses_no_missing_key(key: str) -> None:
     page = dict(outputs.page_json(result()))
     del page[key]
     assert errors_in(written_json([page])) != []
+
+
+def test_the_schema_and_the_docs_have_every_reason_for_going_without_the_vlm() -> None:
+    codes = outputs.output_schema()["$defs"]["degraded"]["properties"]["code"]["enum"]
+    assert sorted(codes) == sorted(DegradedCode)
+    docs = (Path(__file__).parent.parent.parent / "docs" / "output.md").read_text(encoding="utf-8")
+    assert [code for code in codes if f"| `{code}` |" not in docs] == []
 
 
 def test_the_schema_refuses_a_failed_page_with_text_and_an_unknown_key() -> None:
