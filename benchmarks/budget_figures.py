@@ -46,9 +46,22 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """How a page is sent: in which budget, and whether its margins are trimmed."""
+
+    size: int
+    is_trimmed: bool = True
+
+
+FIXED: Final = Sent(size=CEILING, is_trimmed=False)
+"""What all else is compared with: every page whole, under one ceiling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPage:
-    """A page, upright, in its own pixels. ``own`` is the reading at its own size, None without known text; ``at`` has
-    one for each of ``SIZES``, or is empty for a page that was read at its own size only."""
+    """A page, upright, in its own pixels, and what of it is left without its margins. ``own`` is the reading at its own
+    size, None without known text. ``at`` has a reading of the trimmed page for each of ``SIZES``, and ``fixed`` is
+    the one of the whole page as ``FIXED``; both are empty for a page that was read at its own size only."""
 
     page_id: str
     kind: str
@@ -56,32 +69,45 @@ class MeasuredPage:
     needs_vlm: bool
     width_px: int
     height_px: int
+    content_width_px: int
+    content_height_px: int
     text_height_px: float | None
     own: Reading | None
     at: Mapping[int, Reading] = field(default_factory=dict)
+    fixed: Reading | None = None
 
-    def tokens(self, size: int) -> int:
-        """What the page costs in this budget."""
-        strips = page_fit(self.width_px, self.height_px, BUDGET, tier_of(size))
-        return sum(strip.visual_tokens for strip in strips)
+    def tokens(self, sent: Sent) -> int:
+        """What the page costs."""
+        width_px, height_px = self.width_px, self.height_px
+        if sent.is_trimmed:
+            width_px, height_px = self.content_width_px, self.content_height_px
+        return sum(strip.visual_tokens for strip in page_fit(width_px, height_px, BUDGET, tier_of(sent.size)))
 
-    def size_by_text(self, least_height_px: float) -> int:
-        """The tier of the ladder that its text needs."""
+    def reading(self, sent: Sent) -> Reading:
+        """Of a page in the sample."""
+        if sent.is_trimmed:
+            return self.at[sent.size]
+        assert self.fixed is not None
+        assert sent == FIXED
+        return self.fixed
+
+    def by_text(self, least_height_px: float) -> Sent:
+        """Trimmed, in the tier of the ladder that its text needs."""
         tiers = [tier_of(size) for size in LADDER]
         chosen = choose_tier(
             self.text_height_px,
-            self.width_px,
-            self.height_px,
+            self.content_width_px,
+            self.content_height_px,
             tiers,
             BUDGET,
             least_height_px=least_height_px,
         )
-        return chosen.visual_tokens
+        return Sent(size=chosen.visual_tokens)
 
-    def kept(self, size: int) -> float:
-        """Of the words found at its own size, the share found at ``size``; over 1 where it is more."""
+    def kept(self, sent: Sent) -> float:
+        """Of the words found at its own size, the share found as it is sent; over 1 where it is more."""
         assert self.own is not None
-        return self.at[size].found / self.own.found
+        return self.reading(sent).found / self.own.found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,35 +122,39 @@ class Summary:
     error_rate: float | None
 
 
-Sizing = Callable[[MeasuredPage], int]
+Sending = Callable[[MeasuredPage], Sent]
 
 
 def tier_of(size: int) -> Tier:
     return Tier(name=str(size), visual_tokens=size, max_pixels=size * FAMILY.pixels_per_token)
 
 
-def at(size: int) -> Sizing:
-    return lambda page: size
+def fixed(page: MeasuredPage) -> Sent:
+    return FIXED
 
 
-def by_text(least_height_px: float = LEAST_TEXT_HEIGHT_PX) -> Sizing:
-    return lambda page: page.size_by_text(least_height_px)
+def at(size: int) -> Sending:
+    return lambda page: Sent(size=size)
+
+
+def by_text(least_height_px: float = LEAST_TEXT_HEIGHT_PX) -> Sending:
+    return lambda page: page.by_text(least_height_px)
 
 
 def in_sample(pages: Sequence[MeasuredPage]) -> list[MeasuredPage]:
     return [page for page in pages if page.at]
 
 
-def summary(pages: Sequence[MeasuredPage], size_of: Sizing) -> Summary:
-    """Of pages in the sample, each in the size that it is given."""
-    sizes = [size_of(page) for page in pages]
-    kept = [page.kept(size) for page, size in zip(pages, sizes, strict=True)]
+def summary(pages: Sequence[MeasuredPage], sending: Sending) -> Summary:
+    """Of pages in the sample, each sent as it is said."""
+    pairs = [(page, sending(page)) for page in pages]
+    kept = [page.kept(sent) for page, sent in pairs]
     return Summary(
         pages=len(pages),
-        tokens=sum(page.tokens(size) for page, size in zip(pages, sizes, strict=True)) / len(pages),
+        tokens=sum(page.tokens(sent) for page, sent in pairs) / len(pages),
         kept=sum(kept) / len(pages),
         spoiled=sum(one < 1 - SPOILED for one in kept) / len(pages),
-        error_rate=error_rate(page.at[size] for page, size in zip(pages, sizes, strict=True)),
+        error_rate=error_rate(page.reading(sent) for page, sent in pairs),
     )
 
 
@@ -137,7 +167,7 @@ def heights_and_losses(pages: Sequence[MeasuredPage]) -> list[tuple[float, float
     """For each page and size at which it is shrunk: the height of its small print then, and the share of the words
     found at its own size that is lost."""
     return [
-        (page.text_height_px * reading.scale, 1 - min(1.0, page.kept(size)))
+        (page.text_height_px * reading.scale, 1 - min(1.0, page.kept(Sent(size=size))))
         for page in in_sample(pages)
         for size, reading in page.at.items()
         if page.text_height_px is not None and reading.scale < 1
@@ -151,11 +181,11 @@ def held_out(pages: Sequence[MeasuredPage]) -> tuple[Summary, list[int]]:
     for page in pages:
         sources[page.source].append(page)
     limits = {source: _limit_for([page for page in pages if page.source != source]) for source in sources}
-    return summary(pages, lambda page: page.size_by_text(limits[page.source])), sorted(set(limits.values()))
+    return summary(pages, lambda page: page.by_text(limits[page.source])), sorted(set(limits.values()))
 
 
 def _limit_for(pages: Sequence[MeasuredPage]) -> int:
-    enough = ENOUGH_FOUND * summary(pages, at(CEILING)).kept
+    enough = ENOUGH_FOUND * summary(pages, fixed).kept
     return next(
         (limit for limit in LIMITS_PX if summary(pages, by_text(limit)).kept >= enough), LIMITS_PX[-1]
     )

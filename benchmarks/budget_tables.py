@@ -10,6 +10,7 @@ from rich.table import Table
 
 from benchmarks.budget_figures import (
     CEILING,
+    FIXED,
     HEIGHTS_PX,
     LIMITS_PX,
     SIZES,
@@ -19,6 +20,7 @@ from benchmarks.budget_figures import (
     at,
     by_text,
     error_rate,
+    fixed,
     heights_and_losses,
     held_out,
     in_sample,
@@ -74,6 +76,14 @@ def _size_table(pages: Sequence[MeasuredPage]) -> Table:
             _ratio(row.error_rate, own),
             *_kept(row),
         )
+    row = summary(pages, fixed)
+    table.add_row(
+        f"{CEILING:,}, whole pages",
+        f"{row.tokens:,.0f}",
+        _share(row.error_rate),
+        _ratio(row.error_rate, own),
+        *_kept(row),
+    )
     table.add_row("own size", "", _share(own), _ratio(own, own), _share(1.0), _share(0.0))
     return table
 
@@ -108,13 +118,13 @@ def _limit_table(pages: Sequence[MeasuredPage]) -> Table:
         "words kept",
         SPOILED_PAGES,
     )
-    fixed = summary(pages, at(CEILING))
+    whole = summary(pages, fixed)
     rows = [(f"{limit}", summary(pages, by_text(limit))) for limit in LIMITS_PX]
-    for name, row in [*rows, (f"fixed {CEILING:,}", fixed)]:
+    for name, row in [*rows, (f"fixed {CEILING:,}, whole pages", whole)]:
         table.add_row(
             name,
             f"{row.tokens:,.0f}",
-            _share(1 - row.tokens / fixed.tokens),
+            _share(1 - row.tokens / whole.tokens),
             _share(row.error_rate),
             *_kept(row),
             style="bold" if name == f"{LEAST_TEXT_HEIGHT_PX:g}" else None,
@@ -124,7 +134,7 @@ def _limit_table(pages: Sequence[MeasuredPage]) -> Table:
 
 def _kind_table(pages: Sequence[MeasuredPage]) -> Table:
     table = _table(
-        f"Fixed {CEILING:,} | by text height, {LEAST_TEXT_HEIGHT_PX:g} px",
+        f"Fixed {CEILING:,}, whole | trimmed, by text height, {LEAST_TEXT_HEIGHT_PX:g} px",
         "kind",
         "pages",
         "tokens",
@@ -133,14 +143,14 @@ def _kind_table(pages: Sequence[MeasuredPage]) -> Table:
         "CER",
     )
     for kind, some in _by_kind(pages):
-        fixed, adaptive = summary(some, at(CEILING)), summary(some, by_text())
+        whole, adaptive = summary(some, fixed), summary(some, by_text())
         table.add_row(
             kind,
-            str(fixed.pages),
-            f"{fixed.tokens:,.0f} | {adaptive.tokens:,.0f}",
-            _share(1 - adaptive.tokens / fixed.tokens),
-            f"{_share(fixed.kept)} | {_share(adaptive.kept)}",
-            "" if fixed.error_rate is None else f"{_share(fixed.error_rate)} | {_share(adaptive.error_rate)}",
+            str(whole.pages),
+            f"{whole.tokens:,.0f} | {adaptive.tokens:,.0f}",
+            _share(1 - adaptive.tokens / whole.tokens),
+            f"{_share(whole.kept)} | {_share(adaptive.kept)}",
+            "" if whole.error_rate is None else f"{_share(whole.error_rate)} | {_share(adaptive.error_rate)}",
         )
     return table
 
@@ -156,16 +166,16 @@ def _token_table(pages: Sequence[MeasuredPage]) -> Table:
         "saved",
     )
     for kind, some in [*_by_kind(pages), ("needs the model", [page for page in pages if page.needs_vlm])]:
-        fixed = sum(page.tokens(CEILING) for page in some)
-        adaptive = sum(page.tokens(page.size_by_text(LEAST_TEXT_HEIGHT_PX)) for page in some)
+        whole = sum(page.tokens(FIXED) for page in some)
+        adaptive = sum(page.tokens(page.by_text(LEAST_TEXT_HEIGHT_PX)) for page in some)
         if some:
             table.add_row(
                 kind,
                 str(len(some)),
                 str(sum(page.text_height_px is None for page in some)),
-                f"{fixed / len(some):,.0f}",
+                f"{whole / len(some):,.0f}",
                 f"{adaptive / len(some):,.0f}",
-                _share(1 - adaptive / fixed),
+                _share(1 - adaptive / whole),
             )
     return table
 

@@ -1,9 +1,9 @@
 """How small may a page be? ``python -m benchmarks.budgets --corpus DIR… --out DIR``
 
-Reads every labelled page at its own size; then those that an OCR engine reads well, shrunk to the very pixels that
-would be sent, and enlarged to their own size again, so that the engine's liking for large type has no say: what
-differs is what the pixels still hold. Tables, plots and ``budgets.json`` say what is lost at which size, and what
-budgets that follow the text's height save. ``docs/budgets.md`` shows the result.
+Reads every labelled page at its own size; then those that an OCR engine reads well, without their margins shrunk to
+the very pixels that would be sent, and enlarged to their own size again, so that the engine's liking for large type has
+no say: what differs is what the pixels still hold. Tables, plots and ``budgets.json`` say what is lost at which size,
+and what budgets that follow the text's height save. ``docs/budgets.md`` shows the result.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.budget_figures import BUDGET, SIZES, MeasuredPage, Reading, tier_of
+from benchmarks.budget_figures import BUDGET, FIXED, SIZES, MeasuredPage, Reading, tier_of
 from benchmarks.budget_plots import draw_adaptive, draw_legibility
 from benchmarks.budget_tables import print_tables
 from models.errors import DoctriageError, EngineError
+from models.geometry import Box
 from models.page import ReadBy
 from models.text import Line
 from pipeline.engines.tesseract import TesseractEngine, TesseractOptions
 from pipeline.fit import fit_page, page_fit
 from pipeline.intake import inspect_source
 from pipeline.legibility import text_height_px
+from pipeline.margins import content_box, trimmed
 from pipeline.page_pipeline import Engines
 from pipeline.ports import OcrEngine, PageRaster
 from pipeline.rasterise import rasterise_pages
@@ -97,6 +99,7 @@ def read_at_own_size(label: LabelledPage, engine: str) -> OwnSize | None:
         return None
     lines = tuple(line for block in reading.blocks for line in block.lines)
     image = upright.raster.image
+    box = content_box(raster.image, upright)
     own = _compared(label, lines, scale=1.0)
     page = MeasuredPage(
         page_id=label.row.id,
@@ -105,6 +108,8 @@ def read_at_own_size(label: LabelledPage, engine: str) -> OwnSize | None:
         needs_vlm=label.row.needs_vlm,
         width_px=image.width,
         height_px=image.height,
+        content_width_px=int(box.width),
+        content_height_px=int(box.height),
         text_height_px=text_height_px(lines),
         own=own,
     )
@@ -117,33 +122,40 @@ def read_at_own_size(label: LabelledPage, engine: str) -> OwnSize | None:
 
 
 def read_at_each_size(label: LabelledPage, own: OwnSize, engine: str) -> MeasuredPage:
-    """``own.page`` with a reading for each of ``SIZES``; without any where the engine fails on one."""
+    """``own.page`` with a reading for each of ``SIZES``, and as a whole; without any where the engine fails on one."""
     engines = _engines(engine)
-    upright = turned(_raster(label, engines), rotation_deg=own.rotation_deg, skew_deg=own.skew_deg)
+    raster = _raster(label, engines)
+    upright = turned(raster, rotation_deg=own.rotation_deg, skew_deg=own.skew_deg)
+    box, whole = content_box(raster.image, upright), Box(0, 0, *upright.raster.image.size)
+    read = partial(_read_shrunk, label, upright.raster, ocr=engines.readers.ocr)
     try:
-        readings = {
-            tokens: _read_shrunk(label, upright.raster, tokens, engines.readers.ocr) or own.page.own
-            for tokens in SIZES
-        }
+        readings = {tokens: read(box, tokens) or own.page.own for tokens in SIZES}
+        fixed = read(whole, FIXED.size) or own.page.own
     except EngineError:
         return own.page
-    return replace(own.page, at={tokens: reading for tokens, reading in readings.items() if reading})
+    return replace(
+        own.page, at={tokens: reading for tokens, reading in readings.items() if reading}, fixed=fixed
+    )
 
 
-def _read_shrunk(label: LabelledPage, raster: PageRaster, tokens: int, ocr: OcrEngine) -> Reading | None:
-    """None where the page is sent at its own size."""
-    tier = tier_of(tokens)
-    strip, *more = page_fit(raster.image.width, raster.image.height, BUDGET, tier)
-    if strip.scale >= 1 or more:
+def _read_shrunk(
+    label: LabelledPage, raster: PageRaster, box: Box, tokens: int, ocr: OcrEngine
+) -> Reading | None:
+    """What is in ``box``, in its place on white paper of the page's own size; None where the whole page is sent at its
+    own size, or in strips."""
+    tier, content = tier_of(tokens), trimmed(raster.image, box)
+    strip, *more = page_fit(content.width, content.height, BUDGET, tier)
+    if more or (strip.scale >= 1 and content.size == raster.image.size):
         return None
-    (sent,) = fit_page(raster.image, BUDGET, tier)
+    (sent,) = fit_page(content, BUDGET, tier)
     with Image.open(BytesIO(sent.encoded)) as shown:
-        content = shown.crop((0, 0, *strip.content_size_px))
-    enlarged = content.resize(raster.image.size, Image.Resampling.BICUBIC)
-    lines = ocr.read(enlarged, dpi=raster.dpi, languages=_languages(label))
-    blocks = ordered_blocks(lines, enlarged.width, enlarged.height)
+        enlarged = shown.crop((0, 0, *strip.content_size_px)).resize(content.size, Image.Resampling.BICUBIC)
+    page = Image.new(enlarged.mode, raster.image.size, "white")
+    page.paste(enlarged, (int(box.left), int(box.top)))
+    lines = ocr.read(page, dpi=raster.dpi, languages=_languages(label))
+    blocks = ordered_blocks(lines, page.width, page.height)
     ordered = tuple(line for block in blocks for line in block.lines)
-    return _compared(label, ordered, scale=strip.scale)
+    return _compared(label, ordered, scale=min(strip.scale, 1.0))
 
 
 def _compared(label: LabelledPage, lines: Sequence[Line], *, scale: float) -> Reading | None:
