@@ -36,6 +36,7 @@ OTHER_MONTHS: Final = tuple(f"2026-{number:02}" for number in range(1, 11))
 SEEDS: Final = 10_000
 """Entries that are made one by one; the others are copies of them."""
 
+DATABASES: Final = ("SQLite", "PostgreSQL")
 ROUNDS: Final = 5
 LIMIT_S: Final = 2.0
 
@@ -51,7 +52,8 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        return statistics.median(self.after_s) / statistics.median(self.before_s)
+        """Of the quickest rounds: what else the machine did is least in them."""
+        return min(self.after_s) / min(self.before_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +73,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plans: list[tuple[str, str]] = []
     with _contestants() as contestants:
         for contestant in contestants:
+            if contestant.name not in options.database:
+                continue
             measured += _measure(contestant, options.entries, options.by)
             plans.append((contestant.name, _plan(contestant.store)))
     console.print(_table(measured, options.entries))
     for name, plan in plans:
         console.print(f"\n{name}, by team:\n{plan}", highlight=False, soft_wrap=True)
     slow = [one for one in measured if one.by is StatementBy.TEAM and max(_medians(one)) > LIMIT_S]
+    console.print(f"load {os.getloadavg()[0]:.1f} at the end")
     console.print(f"\nby team in under {LIMIT_S:g} s: {'no' if slow else 'yes'}")
 
 
@@ -85,28 +90,29 @@ def _measure(contestant: Contestant, entries: int, by: Sequence[StatementBy]) ->
     _book_seeds(store)
     _copy_seeds(store, MONTH, entries // SEEDS - 1)
     contestant.settle()
-    before = {one: _timed(store, one, entries) for one in by}
+    before = _timed(store, by, entries)
     for month in OTHER_MONTHS:
         _copy_seeds(store, month, entries // SEEDS // len(OTHER_MONTHS))
     contestant.settle()
+    after = _timed(store, by, entries)
     return [
-        Measured(database=contestant.name, by=one, before_s=before[one], after_s=_timed(store, one, entries))
-        for one in by
+        Measured(database=contestant.name, by=one, before_s=before[one], after_s=after[one]) for one in by
     ]
 
 
-def _timed(store: Store, by: StatementBy, entries: int) -> tuple[float, ...]:
-    """Once to warm up, then for the record."""
-    seconds = []
+def _timed(store: Store, by: Sequence[StatementBy], entries: int) -> dict[StatementBy, tuple[float, ...]]:
+    """Round by round, so that whatever else the machine does meets all of them. The first round warms up."""
+    seconds: dict[StatementBy, list[float]] = {one: [] for one in by}
     for _ in range(ROUNDS + 1):
-        started_s = time.perf_counter()
-        statement = _state(store, by)
-        seconds.append(time.perf_counter() - started_s)
-        bills = [total.bill for total in statement.totals]
-        booked = sum(bill.cpu_attempts + bill.vlm_calls for bill in bills)
-        if booked != entries:
-            raise RuntimeError(f"{booked:,} of {entries:,} entries were stated; the measurement is void")
-    return tuple(seconds[1:])
+        for one in by:
+            started_s = time.perf_counter()
+            statement = _state(store, one)
+            seconds[one].append(time.perf_counter() - started_s)
+            bills = [total.bill for total in statement.totals]
+            booked = sum(bill.cpu_attempts + bill.vlm_calls for bill in bills)
+            if booked != entries:
+                raise RuntimeError(f"{booked:,} of {entries:,} entries were stated; the measurement is void")
+    return {one: tuple(rounds[1:]) for one, rounds in seconds.items()}
 
 
 def _state(store: Store, by: StatementBy) -> Statement:
@@ -219,7 +225,7 @@ def _contestants() -> Iterator[tuple[Contestant, ...]]:
         on_postgresql = open_store(Path(folder, "other"), server.url("ledger"))
         on_sqlite = open_store(Path(folder, "home"))
         yield (
-            Contestant(name="SQLite", store=on_sqlite, settle=lambda: None),
+            Contestant(name="SQLite", store=on_sqlite, settle=lambda: _checkpoint(on_sqlite)),
             Contestant(
                 name="PostgreSQL",
                 store=on_postgresql,
@@ -228,6 +234,14 @@ def _contestants() -> Iterator[tuple[Contestant, ...]]:
         )
         on_sqlite.close()
         on_postgresql.close()
+
+
+def _checkpoint(store: Store) -> None:
+    """A run writes little at a time, and leaves no million entries in the log beside the file."""
+    with store.database.server.engine.connect() as connection:
+        connection.execution_options(sqlite_begin="SELECT 1").exec_driver_sql(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        )
 
 
 def _plan(store: Store) -> str:
@@ -271,6 +285,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=tuple(StatementBy),
         default=(StatementBy.TEAM, StatementBy.COST_CENTRE, StatementBy.MODEL, StatementBy.DOCUMENT),
     )
+    parser.add_argument("--database", nargs="+", choices=DATABASES, default=DATABASES)
     options = parser.parse_args(arguments)
     if options.entries < 2 * SEEDS * len(OTHER_MONTHS) or options.entries % (SEEDS * len(OTHER_MONTHS)):
         parser.error(f"--entries: a multiple of {SEEDS * len(OTHER_MONTHS):,}, at least twice that")
