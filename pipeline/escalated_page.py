@@ -94,6 +94,11 @@ def strips_of(page: Json, plan: ServingPlan, tier: Tier | None = None) -> tuple[
     return page_fit(*_sent_size(page), plan.budget_of(tier), tier)
 
 
+def visual_tokens_of(page: Json, plan: ServingPlan, tier: Tier) -> int:
+    """Of all its images."""
+    return sum(strip.visual_tokens for strip in strips_of(page, plan, tier))
+
+
 def _sent_size(page: Json) -> tuple[int, int]:
     """Width and height of ``sent_part`` of the page as it was read. An earlier version knew of no content."""
     box = page.get("content_box")

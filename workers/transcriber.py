@@ -35,6 +35,7 @@ from pipeline.escalated_page import (
     page_evidence,
     sent_part,
     tier_of,
+    visual_tokens_of,
 )
 from pipeline.fit import Tier, fit_page
 from pipeline.letters import find_letters
@@ -197,6 +198,7 @@ class Transcriber:
             evidence=page_evidence(page),
             reasons=page["triage"]["reasons"],
             first_tier=self._plan.tiers.index(tier_of(page, self._plan)),
+            tier_tokens=tuple(visual_tokens_of(page, self._plan, tier) for tier in self._plan.tiers),
             first_max_tokens=answer_room_tokens(page, self._plan),
             draw=partial(self._draw, task, page),
         )

@@ -49,7 +49,8 @@ class DrawnPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageOnItsWay:
     """What is known of the page beforehand. ``draw`` draws it, turned by a further clockwise quarter turn and fitted
-    to the tier with this number, and raises ``PageFailed``. ``first_tier`` is the one that triage counted with.
+    to the tier with this number, and raises ``PageFailed``. ``first_tier`` is the one that triage counted with,
+    ``tier_tokens`` the visual tokens that the page takes in each: as many in two of them is the same image.
     ``reasons`` are those of its triage, as its JSON has them.
     ``evidence`` is complete but for the ink, which is measured on the drawing, and the tokens of a call."""
 
@@ -60,6 +61,7 @@ class PageOnItsWay:
     evidence: PageEvidence
     reasons: Sequence[Json]
     first_tier: int
+    tier_tokens: tuple[int, ...]
     first_max_tokens: int
     draw: Callable[[int, int], Awaitable[DrawnPage]]
 
@@ -292,7 +294,7 @@ class PageTranscription:
             )
 
     def _retry(self, step: Step, retry_after_s: float | None) -> VlmRetry | None:
-        can_enlarge = step.tier < len(self.plan.tiers) - 1
+        can_enlarge = max(self.page.tier_tokens) > self.page.tier_tokens[step.tier]
         if self._verdicts[-1] is Verdict.TRUNCATED:
             can_enlarge = can_enlarge or step.max_tokens < self.plan.max_output_tokens
         return vlm_retry_decision(

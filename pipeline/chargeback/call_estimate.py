@@ -14,7 +14,14 @@ from models.page import Route
 from pipeline.answers.prompt import estimated_prompt_tokens
 from pipeline.answers.token_estimates import estimated_answer_tokens
 from pipeline.chargeback.amounts import half_even
-from pipeline.escalated_page import LEAST_ANSWER_TOKENS, Json, answer_room_tokens, strips_of, tier_of
+from pipeline.escalated_page import (
+    LEAST_ANSWER_TOKENS,
+    Json,
+    answer_room_tokens,
+    strips_of,
+    tier_of,
+    visual_tokens_of,
+)
 from pipeline.planning.serving_plan import ServingPlan
 
 MOST_CHARACTERS_PER_TOKEN: Final = 6
@@ -66,8 +73,8 @@ def call_estimate(page: Json, plan: ServingPlan) -> CallEstimate | None:
         return None
     larger = plan.tiers[min(plan.tiers.index(tier) + 1, len(plan.tiers) - 1)]
     return _estimate(
-        visual_tokens=sum(strip.visual_tokens for strip in strips),
-        larger_visual_tokens=sum(strip.visual_tokens for strip in strips_of(page, plan, larger)),
+        visual_tokens=visual_tokens_of(page, plan, tier),
+        larger_visual_tokens=visual_tokens_of(page, plan, larger),
         text_tokens=_text_tokens(len(strips), plan),
         character_count=len(page["text"]),
         room_tokens=answer_room_tokens(page, plan),

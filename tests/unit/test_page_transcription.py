@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -51,13 +51,14 @@ class Engine:
     errors: list[VlmError] = field(default_factory=list)
     is_down: bool = False
     model_id: str = "fake"
+    reply: VlmReply = REPLY
 
     async def transcribe(self, request: VlmRequest) -> VlmReply:
         if self.is_down:
             raise VlmUnreachable("no connection; start it")
         if self.errors:
             raise self.errors.pop(0)
-        return REPLY
+        return self.reply
 
     async def close(self) -> None:
         pass
@@ -93,6 +94,7 @@ def transcription(
     books: Books,
     *,
     wait_s: float = 1.0,
+    tier_tokens: tuple[int, ...] = (640, 1_000, 1_536, 2_240),
 ) -> PageTranscription:
     page = PageOnItsWay(
         reading_id=1,
@@ -104,6 +106,7 @@ def transcription(
         ),
         reasons=(),
         first_tier=0,
+        tier_tokens=tier_tokens,
         first_max_tokens=1_000,
         draw=drawn,
     )
@@ -269,3 +272,17 @@ def test_a_page_that_another_took_is_not_sent() -> None:
     end, _ = asked_in_virtual_time(books)
     assert end.answer is None
     assert (end.last, books.opened) == (None, [])
+
+
+@pytest.mark.parametrize(("tier_tokens", "calls"), [((640, 700, 700, 700), 2), ((640, 640, 640, 640), 1)])
+def test_a_page_that_the_model_cannot_read_is_sent_again_only_where_it_is_larger(
+    tier_tokens: tuple[int, ...], calls: int
+) -> None:
+    illegible = replace(REPLY, text="[illegible] [illegible] of the [illegible]")
+    books = Books()
+    admission = VlmAdmission(AdaptiveLimit(1), CircuitBreaker())
+    page = transcription(Engine(reply=illegible), admission, books, tier_tokens=tier_tokens)
+    end = asyncio.run(page.run())
+    assert end.degradation is not None
+    assert end.degradation.code is DegradedCode.ANSWERS_REFUSED
+    assert len(books.opened) == calls
