@@ -33,8 +33,8 @@ __all__ = [
 READ: Final = "read"
 CACHE_HIT: Final = "cache_hit"
 
-ACCEPTED_ROUTES: Final = frozenset({Route.TEXT_LAYER, Route.OCR, Route.BLANK})
-"""Of pages that triage kept from the VLM."""
+ACCEPTED_ROUTES: Final = frozenset({Route.TEXT_LAYER, Route.OCR})
+"""Of pages that triage kept from the VLM. A blank one is never sent, so it avoids nothing."""
 
 Json = Mapping[str, Any]
 

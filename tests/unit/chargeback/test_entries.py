@@ -137,12 +137,12 @@ def test_a_page_that_triage_kept_says_what_the_vlm_would_have_cost() -> None:
     [
         (Route.TEXT_LAYER, True, Route.TEXT_LAYER, True),
         (Route.OCR, True, Route.OCR, True),
-        (Route.BLANK, True, Route.BLANK, True),
+        (Route.BLANK, True, Route.BLANK, False),
         (Route.OCR_DEGRADED, True, Route.OCR_DEGRADED, False),
         (Route.OCR_DEGRADED, False, None, False),
     ],
 )
-def test_only_a_page_that_is_final_has_a_route_and_only_an_accepted_one_avoided_the_vlm(
+def test_only_a_final_page_has_a_route_and_only_one_with_text_that_was_accepted_avoided_the_vlm(
     route: Route, is_final: bool, booked_route: Route | None, is_avoided: bool
 ) -> None:
     entry = read(page(route), is_final=is_final)
@@ -223,6 +223,7 @@ def test_what_has_no_price_is_booked_without_a_cost_and_not_for_nothing() -> Non
         assert entry.cost_micro is None
     assert read(page(Route.OCR), when=UNPRICED).avoided_micro is None
     assert read(page(Route.OCR_DEGRADED), when=UNPRICED).avoided_micro == 0
+    assert read(page(Route.BLANK), when=UNPRICED).avoided_micro == 0
     refused = called(Verdict.UNAUTHORISED, TokenUsage(prompt_tokens=0, completion_tokens=0), when=UNPRICED)
     assert refused.cost_micro == 0
 
