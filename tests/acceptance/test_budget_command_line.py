@@ -57,7 +57,7 @@ def test_a_budget_is_set_changed_shown_and_removed(tmp_path: Path) -> None:
     assert shown(tmp_path)[0]["money"] is None
     table = run_doctriage("budget", "show", home=tmp_path).stdout
     assert f"Budgets in {month_of(time.time())} (UTC)" in table
-    assert [line.split()[0] for line in table.splitlines()[3:]] == ["research", "research/atlas"]
+    assert [line.split()[0] for line in table.splitlines()[4:]] == ["research", "research/atlas"]
     removed = run_doctriage("budget", "remove", "research", home=tmp_path)
     assert (removed.returncode, removed.stdout) == (0, "research has no budget any more\n")
     assert [one["cost_centre"] for one in shown(tmp_path)] == ["research/atlas"]

@@ -14,15 +14,10 @@ import typer
 from models.budget import Budget, BudgetMonth, Level, WhenSpent
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
     from pipeline.store import BudgetStore
 
 NO_LIMIT = "none"
 MOST_TOKENS = 10**15
-BAR_CELLS = 20
-"""Of the bar's width."""
 
 budget_app = typer.Typer(
     no_args_is_help=True, help="What cost centres may spend on the VLM in a month, and what they have spent."
@@ -206,76 +201,10 @@ def _amounts(level: Level) -> dict[str, int]:
 
 
 def _print_budgets(budgets: Sequence[BudgetMonth], month: str) -> None:
-    from workers.cli.terminal import open_console
-
     if not budgets:
         typer.echo(f"no budgets in {month}; `doctriage budget set COST_CENTRE --money AMOUNT` sets one")
         return
-    open_console().print(_budgets_table(budgets, month))
+    from workers.cli.budget_table import print_budgets
+    from workers.cli.terminal import open_console
 
-
-def _budgets_table(budgets: Sequence[BudgetMonth], month: str) -> Table:
-    """A row a limit."""
-    from workers.cli.tables import new_table
-
-    table = new_table(f"Budgets in {month} (UTC)")
-    table.add_column("cost centre", overflow="fold")
-    table.add_column("in")
-    for heading in ("limit", "spent", "reserved", "left"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
-    table.add_column("spent", justify="right")
-    table.add_column("when spent")
-    for budget in budgets:
-        for row in _rows(budget):
-            table.add_row(*row)
-    return table
-
-
-def _rows(budget: BudgetMonth) -> Iterator[tuple[str | Text, ...]]:
-    from rich.text import Text
-
-    name = Text(budget.cost_centre)
-    for level, unit, texts in (
-        (budget.money, budget.currency or "money", _money_texts),
-        (budget.tokens, "tokens", _token_texts),
-    ):
-        if level is not None:
-            style = _style(budget, level)
-            share = Text(f"{level.percent_spent} %", style=style)
-            yield name, unit, *texts(level), _bar(level, style), share, budget.when_spent.value
-            name = Text()
-
-
-def _money_texts(level: Level) -> list[str]:
-    """With as many decimals as the longest of them has."""
-    from pipeline.chargeback.amounts import money_text
-
-    texts = [money_text(micro) for micro in _amounts(level).values()]
-    decimals = max(len(text.partition(".")[2]) for text in texts)
-    return [text + "0" * (decimals - len(text.partition(".")[2])) for text in texts]
-
-
-def _token_texts(level: Level) -> list[str]:
-    return [f"{tokens:,}" for tokens in _amounts(level).values()]
-
-
-def _style(budget: BudgetMonth, level: Level) -> str:
-    if level.left <= 0:
-        return "red"
-    return "yellow" if level.has_spent(budget.warn_percent) else "green"
-
-
-def _bar(level: Level, style: str) -> Text:
-    """Spent, reserved and left, in parts of the limit."""
-    from rich.text import Text
-
-    spent = _cells(level.spent, level.limit)
-    used = max(spent, _cells(level.spent + level.reserved, level.limit))
-    return Text.assemble(
-        ("█" * spent, style), ("▒" * (used - spent), "cyan"), ("░" * (BAR_CELLS - used), "dim")
-    )
-
-
-def _cells(amount: int, limit: int) -> int:
-    return min(BAR_CELLS, BAR_CELLS * amount // limit) if limit else BAR_CELLS
+    print_budgets(open_console(), budgets, month)

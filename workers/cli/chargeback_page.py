@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +19,8 @@ from workers.cli.chargeback_tables import UNPRICED, new_table, shown_amount
 from workers.cli.printable import printable
 
 EXACT_COST_DECIMALS: Final = 12
+INDENT: Final = (0, 0, 0, 2)
+FURTHER_INDENT: Final = (0, 0, 0, 4)
 
 CHARGE_WORDS: Final[Mapping[ChargeKind, str]] = {
     ChargeKind.CPU_PAGES: "page on the CPU",
@@ -29,12 +32,9 @@ CHARGE_WORDS: Final[Mapping[ChargeKind, str]] = {
 
 
 def entries_table(entries: Sequence[BookedEntry]) -> Table:
-    """Each entry with its charges: quantity, price, product; and what it was rounded to."""
+    """Lines of each entry: what it is and what it was rounded to, then its charges with quantity, price and product."""
     table = new_table("Entries")
-    table.add_column("entry", justify="right", no_wrap=True)
-    table.add_column("booked (UTC)", no_wrap=True)
-    table.add_column("cost centre", overflow="fold")
-    table.add_column("what", overflow="fold")
+    table.add_column("entry, booked (UTC), cost centre", overflow="fold")
     table.add_column("quantity", justify="right", no_wrap=True)
     table.add_column("price for\na million", justify="right", no_wrap=True)
     table.add_column("cost", justify="right", no_wrap=True)
@@ -57,22 +57,22 @@ def _add_entry(table: Table, booked: BookedEntry) -> None:
     entry = booked.entry
     currency = entry.prices.currency
     cost = UNPRICED if entry.cost_micro is None else f"{shown_amount(entry.cost_micro)} {currency}"
-    table.add_row(
-        str(booked.entry_id),
-        f"{entry.booked_at:%Y-%m-%d %H:%M:%S}",
-        Text(printable(entry.payer.cost_centre)),
-        Text(_words(entry)),
-        "",
-        "",
-        cost,
-        style="bold magenta" if entry.kind is LedgerKind.REVERSAL else "bold",
-    )
+    style = "bold magenta" if entry.kind is LedgerKind.REVERSAL else "bold"
+    table.add_row(Text(_title(booked)), "", "", "", style=style)
+    table.add_row(Padding(Text(_words(entry)), INDENT), "", "", cost, style=style)
     for charge in _charges(entry):
-        what = Text(f"  {CHARGE_WORDS[charge.kind]}")
-        table.add_row("", "", "", what, f"{charge.quantity:,}", _price(charge), _exact(charge))
+        what = Padding(Text(CHARGE_WORDS[charge.kind]), FURTHER_INDENT)
+        table.add_row(what, f"{charge.quantity:,}", _price(charge), _exact(charge))
     if entry.avoided_tokens:
-        words = f"  kept from the VLM, with its transcript {shown_amount(entry.avoided_micro)} {currency}"
-        table.add_row("", "", "", Text(words, style="green"), f"{entry.avoided_tokens:,}", "", "")
+        words = f"kept from the VLM, with its transcript {shown_amount(entry.avoided_micro)} {currency}"
+        what = Padding(Text(words, style="green"), FURTHER_INDENT)
+        table.add_row(what, f"{entry.avoided_tokens:,}", "", "")
+    table.add_section()
+
+
+def _title(booked: BookedEntry) -> str:
+    entry = booked.entry
+    return f"{booked.entry_id}  {entry.booked_at:%Y-%m-%d %H:%M:%S}  {printable(entry.payer.cost_centre)}"
 
 
 def _words(entry: LedgerEntry) -> str:
