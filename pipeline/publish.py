@@ -7,6 +7,7 @@ import errno
 import itertools
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,18 +97,26 @@ def written_whole(path: Path) -> Iterator[TextIO]:
     """A stream whose text takes ``path``'s place at the end, or leaves no trace when anything is raised."""
     try:
         _make_folder(path.parent)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".doctriage-", suffix=".tmp")
+        with replacement(path) as stream:
+            yield stream
     except OSError as error:
         raise not_writable(path, error) from error
+
+
+@contextlib.contextmanager
+def replacement(path: Path, *, like: os.stat_result | None = None) -> Iterator[TextIO]:
+    """The same in a folder that is there; raises OSError. The file has the mode, and where that is allowed the owner,
+    of ``like``; without it, those of a new file."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".doctriage-", suffix=".tmp")
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            os.fchmod(descriptor, 0o666 & ~_umask())
+            if like is not None:
+                with contextlib.suppress(PermissionError):
+                    os.fchown(descriptor, like.st_uid, like.st_gid)
+            os.fchmod(descriptor, 0o666 & ~_umask() if like is None else stat.S_IMODE(like.st_mode))
             yield stream
         temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise not_writable(path, error) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

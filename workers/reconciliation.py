@@ -19,7 +19,7 @@ from pipeline.chargeback.reconciliation import (
     TokenCounters,
     reconcile,
 )
-from pipeline.publish import written_whole
+from pipeline.named_files import named_file
 from pipeline.settings import VlmSettings
 from pipeline.store.statements import StatementStore
 from workers.vllm_metrics import VllmMetricsReader, metrics_url
@@ -74,7 +74,7 @@ def save_reading(reading: CounterReading, path: Path) -> None:
             for name, one in reading.models.items()
         },
     )
-    with written_whole(path) as stream:
+    with named_file(path) as stream:
         stream.write(file.model_dump_json(indent=2) + "\n")
 
 

@@ -88,7 +88,7 @@ def test_a_month_in_which_nothing_is_booked_says_so(tmp_path: Path) -> None:
 
 def test_the_same_statement_as_csv_and_json(tmp_path: Path, store: Store) -> None:
     every_kind(store)
-    out = tmp_path / "bills" / "november.csv"
+    out = tmp_path / "november.csv"
     written = run_doctriage(
         "chargeback", *NOVEMBER, "--by", "team", "--format", "csv", "--out", out, home=tmp_path
     )
@@ -185,6 +185,12 @@ def test_a_page_that_the_ledger_does_not_know_is_said_so(tmp_path: Path, store: 
         (["--format", "focus", "--by", "team"], "leave it out"),
         (["--chart", "chart.pdf"], ".png or .html"),
         (["--out", ""], "it is empty"),
+        (["--out", "missing/bill.csv"], "there is no folder"),
+        (["--chart", "missing/chart.png"], "there is no folder"),
+        (
+            ["reconcile", "--vlm-url", "http://127.0.0.1:9/v1", "--save", "missing/now.json"],
+            "there is no folder",
+        ),
         (["--by", "team", "explain", "a.pdf", "--page", "1"], "--by belongs to"),
         (["explain", "a.pdf"], "--page"),
         (["reconcile"], "--vlm-url"),

@@ -159,7 +159,7 @@ def test_files_and_pages_that_could_not_be_read_are_listed_and_exit_with_1(ask: 
 
 
 def test_json_is_what_is_saved_and_is_read_again(ask: Asked, tmp_path: Path) -> None:
-    kept = tmp_path / "kept" / "quote.json"
+    kept = tmp_path / "quote.json"
     quote = quoted(document(NAME, page(1), page(2, Route.OCR)))
     result, _ = ask("--json", "--save", str(kept), quote=quote)
     assert result.exit_code == 0
@@ -190,11 +190,12 @@ def test_a_file_that_is_no_quote_is_said_to_be_none(tmp_path: Path, content: byt
 
 def test_a_place_where_nothing_can_be_kept_is_refused_before_reading(ask: Asked, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for place in (tmp_path, tmp_path / "file" / "quote.json"):
+    for place in (tmp_path, tmp_path / "file" / "quote.json", tmp_path / "missing" / "quote.json"):
         result, run = ask("--save", str(place), quote=quoted())
         assert result.exit_code == 1
         assert "name" in str(result.exception)
         assert run.request is None
+    assert not (tmp_path / "missing").exists()
 
 
 def test_a_stopped_quote_exits_with_130_and_one_of_nothing_says_so(ask: Asked) -> None:

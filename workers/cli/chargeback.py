@@ -13,6 +13,7 @@ import typer
 
 from pipeline.chargeback.statement import StatementBy
 from workers.cli.arguments import named_path
+from workers.cli.chargeback_reversal import reverse_command
 from workers.cli.compare import compare_command
 from workers.cli.printable import printable
 
@@ -96,6 +97,7 @@ def chargeback_command(
             "FOCUS has a row for each day, cost centre and model; leave it out", param_hint="--by"
         )
     window = _window(first_day, end_day)
+    _require_places({"--out": out, "--chart": chart})
     settings = load_settings()
     with opened_ledger(settings) as ledger:
         if form is StatementFormat.FOCUS:
@@ -210,22 +212,29 @@ def _draw(ledger: StatementStore, window: Window, path: Path) -> None:
 
 @contextmanager
 def _text_out(path: Path | None) -> Iterator[TextIO]:
-    from pipeline.publish import written_whole
+    from pipeline.named_files import named_file
 
     if path is None:
         yield sys.stdout
     else:
-        with written_whole(path) as stream:
+        with named_file(path) as stream:
             yield stream
 
 
 def _write_bytes(path: Path, content: bytes) -> None:
-    from pipeline.publish import not_writable
+    from pipeline.named_files import named_file
 
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise not_writable(path, error) from error
+    with named_file(path) as stream:
+        stream.buffer.write(content)
+
+
+def _require_places(places: Mapping[str, Path | None]) -> None:
+    """``places`` by their options."""
+    from pipeline.named_files import require_place
+
+    for option, path in places.items():
+        if path is not None:
+            require_place(path, option)
 
 
 def _say_where(path: Path | None, what: str) -> None:
@@ -234,6 +243,7 @@ def _say_where(path: Path | None, what: str) -> None:
 
 
 chargeback_app.command("compare")(compare_command)
+chargeback_app.command("reverse")(reverse_command)
 
 
 @chargeback_app.command("explain")
@@ -292,6 +302,7 @@ def reconcile_command(
     from workers.reconciliation import load_reading, read_counters, reconcile_ledger, save_reading
     from workers.statements import opened_ledger
 
+    _require_places({"--save": save})
     settings = load_settings(None if vlm_url is None else {"vlm": {"url": vlm_url}})
     start = None if since is None else load_reading(since)
     now = read_counters(settings.vlm)

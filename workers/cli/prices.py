@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import OutputNotWritable
 from workers.cli.arguments import named_path
 from workers.cli.printable import printable
 
@@ -152,8 +151,11 @@ def derive_command(
     """Derive prices from a GPU's cost and throughput: a price book in TOML, its comments show the arithmetic."""
     from pipeline.chargeback.price_book import parse_price_book
     from pipeline.chargeback.price_derivation import GpuThroughput, derived_book_text
+    from pipeline.named_files import named_file, require_place
     from pipeline.settings import load_settings
 
+    if out is not None:  # never over a file: a price book is the record of past prices
+        require_place(out, "--out", may_exist=False)
     load_settings()
     gpu = GpuThroughput(
         hour_cost=gpu_hour,
@@ -172,7 +174,8 @@ def derive_command(
     )
     parse_price_book(text, "the derived prices")
     if out is not None:
-        _write(text, out)
+        with named_file(out) as stream:
+            stream.write(text)
     typer.echo(text, nl=False)
     if out is not None:
         typer.echo(f"prices written to {printable(str(out))}", err=True)
@@ -186,15 +189,6 @@ def _cpu(hour_cost: Decimal | None, pages_per_hour: Decimal | None) -> CpuThroug
     if hour_cost is None or pages_per_hour is None:
         raise typer.BadParameter("give both or neither", param_hint="--cpu-hour / --cpu-pages-per-hour")
     return CpuThroughput(hour_cost=hour_cost, pages_per_hour=pages_per_hour)
-
-
-def _write(text: str, out: Path) -> None:
-    """Never over a file: a price book is the record of past prices."""
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise OutputNotWritable(f"{out}: {error.strerror}; name another file with --out") from error
 
 
 def _book_document(book: PriceBook, today: date) -> dict[str, object]:

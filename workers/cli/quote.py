@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import OutputNotWritable
 from pipeline.chargeback.sample_size import SampleSize, sample_size
 from workers.cli.arguments import named_path
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
@@ -85,7 +83,9 @@ def quote_command(
     )
     passwords = all_passwords(password, password_file)
     if save is not None:
-        _require_place(save)
+        from pipeline.named_files import require_place
+
+        require_place(save, "--save")
 
     from pipeline.chargeback.cost_centres import cost_centre_name
     from pipeline.settings import load_settings
@@ -109,26 +109,14 @@ def quote_command(
     raise typer.Exit(_exit_code(quote))
 
 
-def _require_place(path: Path) -> None:
-    """Before an hour of reading, and not after it."""
-    if path.is_dir():
-        raise OutputNotWritable(f"{path}: is a folder; name a file with --save")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".doctriage-"):
-            pass
-    except OSError as error:
-        raise OutputNotWritable(f"{path}: {error.strerror}; name another file with --save") from error
-
-
 def _tell(quote: Quote, paths: list[Path], *, as_json: bool, save: Path | None) -> None:
     from pipeline.chargeback.quote_file import saved
-    from pipeline.publish import written_whole
+    from pipeline.named_files import named_file
     from workers.cli.quote_tables import print_quote
     from workers.cli.terminal import open_console
 
     if save is not None:
-        with written_whole(save) as stream:
+        with named_file(save) as stream:
             stream.write(saved(quote).model_dump_json() + "\n")
     if as_json:
         typer.echo(saved(quote).model_dump_json())
