@@ -45,7 +45,10 @@ class LedgerStore:
                 select(LedgerRow).where(LedgerRow.entry_id == entry_id).with_for_update(key_share=True)
             )
             if row is None:
-                raise EntryNotReversible(f"entry {entry_id}: the ledger has none of that number")
+                raise EntryNotReversible(
+                    f"entry {entry_id}: the ledger has none of that number; `doctriage chargeback explain` "
+                    "shows those of a page"
+                )
             if row.kind is LedgerKind.REVERSAL:
                 raise EntryNotReversible(
                     f"entry {entry_id}: is the reversal of {row.reverses_entry_id}, and stays; book a new entry"
@@ -61,6 +64,11 @@ class LedgerStore:
             reversal_id = session.scalars(booking).one()
             take_back(session, entry)
             return reversal_id
+
+    def entry(self, entry_id: int) -> BookedEntry:
+        """One that the ledger has."""
+        [booked] = self._booked(LedgerRow.entry_id == entry_id)
+        return booked
 
     def entries_of_page(self, document_id: str, page_number: int) -> tuple[BookedEntry, ...]:
         """All that was booked about the page, in the order in which it was."""

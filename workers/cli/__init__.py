@@ -19,6 +19,7 @@ from models.errors import (
     BudgetUnusable,
     DoctriageError,
     EngineUnavailable,
+    EntryNotReversible,
     OutputNotWritable,
     PriceBookInvalid,
     SettingsError,
@@ -87,6 +88,7 @@ def exit_code(error: DoctriageError) -> int:
             | BudgetUnusable()
             | OutputNotWritable()
             | EngineUnavailable()
+            | EntryNotReversible()
         ):
             return EXIT_USAGE
         case _:
