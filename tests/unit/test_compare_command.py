@@ -20,7 +20,7 @@ from tests.fakes.reports import document_report, ingest_report
 from tests.unit.chargeback.quoted import NAME, PRICES, called, document, page, read
 from workers import local, quoted_bill
 from workers.cli import app
-from workers.events import Event, IngestReport, IngestRequest
+from workers.events import DocumentReport, Event, IngestReport, IngestRequest
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 AS_QUOTED = (read(1), read(2, "ocr"), called(1))
@@ -117,10 +117,15 @@ class AnsweringExecutor:
 
 
 def ingested(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, quote: Path, *options: str, **report: bool
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    quote: Path,
+    *options: str,
+    documents: Sequence[DocumentReport] = (document_report(),),
+    **report: bool,
 ) -> tuple[Result, AnsweringExecutor]:
     (folder / "a.pdf").write_bytes(b"%PDF-")
-    executor = AnsweringExecutor(ingest_report(document_report(), **report))
+    executor = AnsweringExecutor(ingest_report(*documents, **report))
     monkeypatch.setattr(local, "ingest", executor)
     arguments = [
         "ingest",
@@ -143,6 +148,30 @@ def test_an_ingest_with_a_quote_ends_with_the_comparison(
     assert result.stdout.index("written to") < result.stdout.index("Quoted and billed")
     stopped, _ = ingested(monkeypatch, tmp_path, quote_file(tmp_path), is_interrupted=True)
     assert "Quoted and billed" not in stopped.stdout
+
+
+def test_documents_that_are_only_in_the_run_or_only_in_the_quote_are_said(
+    bill: Billed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bill(AS_QUOTED)
+    quote = quote_file(tmp_path)
+    same, _ = ingested(monkeypatch, tmp_path, quote)
+    assert "not in" not in same.stdout
+    others = [replace(document_report(f"{digit}.pdf"), document_id=str(digit) * 64) for digit in range(5)]
+    copy = replace(document_report("copy.pdf", same_bytes_as="0.pdf"), document_id=others[0].document_id)
+    result, _ = ingested(monkeypatch, tmp_path, quote, documents=(document_report(), *others, copy))
+    assert "5 documents of this run are not in the quote: 0.pdf, 1.pdf, 2.pdf and 2 more;" in result.stdout
+    assert "of the quote" not in result.stdout
+    result, _ = ingested(monkeypatch, tmp_path, quote, documents=others[:1])
+    assert (
+        "1 document of this run is not in the quote: 0.pdf; what follows is about the quote's"
+        in result.stdout
+    )
+    assert (
+        f"1 document of the quote is not in this run: {NAME}.pdf; what other runs were billed"
+        in result.stdout
+    )
+    assert result.stdout.index("not in this run") < result.stdout.index("Quoted and billed")
 
 
 def test_the_quote_of_another_cost_centre_or_none_at_all_is_refused_before_reading(

@@ -10,12 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.chargeback.quote_comparison import Compared, Comparison, DifferingPage
+from pipeline.chargeback.quote_file import SavedQuote
 from workers.cli.chargeback_tables import UNPRICED, shown_amount
 from workers.cli.printable import printable
 from workers.cli.quote_tables import NAMES, shown_count, shown_range
 from workers.cli.tables import ROWS_SHOWN, new_table, plural
+from workers.events import DocumentReport
 
 PAGES_NAMED: Final = 20
+DOCUMENTS_NAMED: Final = 3
 HEADINGS: Final = {
     **NAMES,
     "cpu_pages": "read on the CPU",
@@ -27,6 +30,33 @@ HEADINGS: Final = {
     "vlm_micro": "VLM",
     "total_micro": "total",
 }
+
+
+def documents_apart(quote: SavedQuote, documents: Sequence[DocumentReport]) -> Iterator[str]:
+    """A line each about documents of a run that are not in the quote, and those of the quote that are not in the run:
+    what is compared is the bill of the quote's documents."""
+    quoted_ids = {document.document_id for document in quote.documents}
+    run_ids = {document.document_id for document in documents}
+    firsts = [one for one in documents if one.same_bytes_as is None]
+    unquoted = [one.source for one in firsts if one.document_id not in quoted_ids]
+    elsewhere = [one for one in quote.documents if one.document_id not in run_ids]
+    if unquoted:
+        yield (
+            f"{_not_in(unquoted, 'of this run', 'the quote')}; what follows is about the quote's documents "
+            "alone"
+        )
+    if elsewhere:
+        names = [one.sources[0] if one.sources else one.document_id for one in elsewhere]
+        yield f"{_not_in(names, 'of the quote', 'this run')}; what other runs were billed for them is in the table"
+
+
+def _not_in(names: Sequence[str], whose: str, where: str) -> str:
+    """Such as ``2 documents of this run are not in the quote: a.pdf, b.pdf``."""
+    named = ", ".join(printable(name) for name in names[:DOCUMENTS_NAMED])
+    more = len(names) - DOCUMENTS_NAMED
+    rest = f" and {more:,} more" if more > 0 else ""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{plural(len(names), 'document')} {whose} {verb} not in {where}: {named}{rest}"
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

@@ -30,6 +30,7 @@ from workers.cli.reading_options import (
 )
 
 if TYPE_CHECKING:
+    from pipeline.chargeback.quote_file import SavedQuote
     from workers.events import IngestReport
 
 FORMATS = ("markdown", "json")
@@ -126,8 +127,20 @@ def ingest_command(
     print_report(open_console(), report, out)
     if quoted is not None and not report.is_interrupted:
         typer.echo()
+        _print_documents_apart(quoted, report)
         shown_comparison(quoted, settings)
     raise typer.Exit(_exit_code(report))
+
+
+def _print_documents_apart(quote: SavedQuote, report: IngestReport) -> None:
+    from rich.text import Text
+
+    from workers.cli.comparison_tables import documents_apart
+    from workers.cli.terminal import open_console
+
+    console = open_console()
+    for line in documents_apart(quote, report.documents):
+        console.print(Text(line, style="yellow"))
 
 
 def _exit_code(report: IngestReport) -> int:
