@@ -28,10 +28,15 @@ def document_id_of(store: Store, reference: str) -> str:
     named = store.submissions.documents_named(reference)
     if named:
         return named[0]
-    is_id = len(reference) >= MIN_ID_DIGITS and set(reference) <= set("0123456789abcdef")
+    is_hexadecimal = set(reference) <= set("0123456789abcdef")
+    is_id = is_hexadecimal and len(reference) >= MIN_ID_DIGITS
     starting = store.submissions.documents_starting(reference) if is_id else ()
     if len(starting) == 1:
         return starting[0]
     if starting:
         raise PageNotFound(f"{reference}: {len(starting)} documents begin so; give more digits of the id")
+    if is_hexadecimal and not is_id:
+        raise PageNotFound(
+            f"{reference}: no source has that name; of a document's id, give at least {MIN_ID_DIGITS} digits"
+        )
     raise PageNotFound(f"{reference}: not ingested yet; name a source, its file, or its document id")

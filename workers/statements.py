@@ -39,10 +39,14 @@ def window_of(first_day: date | None, end_day: date | None, *, today: date) -> W
     """This month; from a day on, up to and with today; or up to a day, from the first of the month before it. Raises
     ValueError for a window without a day."""
     if first_day is None:
+        if end_day == date.min:
+            raise ValueError(f"no day is before {end_day}; end later")
         last = today if end_day is None else end_day - timedelta(days=1)
         first_day = last.replace(day=1)
         end_day = end_day or _next_month(last)
     elif end_day is None:
+        if first_day == date.max:
+            raise ValueError(f"no day is after {first_day}, to end before; begin earlier")
         end_day = max(today, first_day) + timedelta(days=1)
     if first_day >= end_day:
         raise ValueError(f"{end_day} is not after {first_day}; the end is the first day that is left out")

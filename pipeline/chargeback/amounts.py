@@ -6,6 +6,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from pipeline.chargeback.echoes import echoed
+
 MILLION: Final = 1_000_000
 MONEY_DECIMALS: Final = 6
 """Of an amount in whole micro-units."""
@@ -23,22 +25,22 @@ GREATEST_CPU_PRICE: Final = 1_000_000
 """For a million tokens and for a page. A call of less than 2**32 tokens each way, and a page, then cost less than 2**63
 micro-units, which is what a database's integer holds."""
 
-_AMOUNT = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,12}))?")
+_AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?")
 
 
 def token_price_micro(value: object) -> int:
     """Micro-units for a million tokens, from text such as "0.45". Raises ValueError for anything else."""
-    return _scaled(value, TOKEN_PRICE_DECIMALS, GREATEST_TOKEN_PRICE)
+    return _scaled(value, TOKEN_PRICE_DECIMALS, GREATEST_TOKEN_PRICE, "price of a million tokens")
 
 
 def cpu_page_price_micro(value: object) -> int:
     """Micro-units for a million pages, from the text of a page's price. Raises ValueError for anything else."""
-    return _scaled(value, CPU_PRICE_DECIMALS, GREATEST_CPU_PRICE)
+    return _scaled(value, CPU_PRICE_DECIMALS, GREATEST_CPU_PRICE, "price of a page")
 
 
 def money_micro(value: object) -> int:
     """Micro-units, from text such as "200.00". Raises ValueError for anything else."""
-    return _scaled(value, MONEY_DECIMALS, GREATEST_AMOUNT)
+    return _scaled(value, MONEY_DECIMALS, GREATEST_AMOUNT, "amount")
 
 
 def money_text(micro: int, currency: str | None = None) -> str:
@@ -63,16 +65,17 @@ def amount_text(scaled: int, decimals: int) -> str:
     return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
 
 
-def _scaled(value: object, decimals: int, greatest: int) -> int:
+def _scaled(value: object, decimals: int, greatest: int, what: str) -> int:
     if isinstance(value, Decimal | int) and not isinstance(value, bool):
         raise ValueError(f'write the amount in quotes: "{value}"')  # noqa: TRY004 — as pydantic wants it
     match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{value!r} is no amount; write digits with a point, such as '0.45'")
-    whole, fraction = match[1], (match[2] or "").rstrip("0")
+        raise ValueError(f"{echoed(value)} is no amount; write digits with a point, such as '0.45'")
+    whole, fraction = match[1].lstrip("0"), (match[2] or "").rstrip("0")
     if len(fraction) > decimals:
-        raise ValueError(f"{value!r} has more than {decimals} decimals; round it")
-    scaled = int(whole + fraction.ljust(decimals, "0"))
-    if scaled > greatest * 10**decimals:
-        raise ValueError(f"{value!r} is above {greatest:,}, the highest price")
+        raise ValueError(f"{echoed(value)} has more than {decimals} decimals; round it")
+    is_above = len(whole) > len(str(greatest))  # and may be too long for Python to make a number of
+    scaled = greatest if is_above else int((whole or "0") + fraction.ljust(decimals, "0"))
+    if is_above or scaled > greatest * 10**decimals:
+        raise ValueError(f"{echoed(value)} is too much; the greatest {what} is {greatest:,}")
     return scaled

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from models.errors import SettingsError
+from pipeline.chargeback.echoes import echoed
 
 DEFAULT_COST_CENTRE: Final = "default"
 MOST_CHARACTERS: Final = 200
@@ -32,7 +33,7 @@ def cost_centre_name(name: str) -> str:
     parts = name.split("/")
     is_spelled = all(part and part == part.strip() for part in parts) and name.isprintable()
     if len(parts) > 2 or not is_spelled or len(name) > MOST_CHARACTERS:
-        raise SettingsError(f"{name!r} is no cost centre; {RULE}")
+        raise SettingsError(f"{echoed(name)} is no cost centre; {RULE}")
     return name
 
 

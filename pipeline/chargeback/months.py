@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from pipeline.chargeback.echoes import echoed
+
 _MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
@@ -21,5 +23,5 @@ def month_after(month: str) -> str:
 def month_name(text: str) -> str:
     """The month itself. Raises ValueError for text that is none."""
     if _MONTH.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no month; write one like 2026-11")
+        raise ValueError(f"{echoed(text)} is no month; write one like 2026-11")
     return text

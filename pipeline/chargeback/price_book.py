@@ -35,6 +35,7 @@ from models.errors import PriceBookInvalid
 from models.transcription import TokenUsage
 from pipeline.chargeback.amounts import MILLION, cpu_page_price_micro, half_even, token_price_micro
 from pipeline.chargeback.currencies import CURRENCY_CODES
+from pipeline.chargeback.echoes import echoed
 
 ANY_MODEL: Final = "*"
 
@@ -55,14 +56,14 @@ class UnitPrices:
 def currency_code(code: str) -> str:
     """The code itself. Raises ValueError where ISO 4217 has no such currency."""
     if code not in CURRENCY_CODES:
-        raise ValueError(f"{code!r} is no currency of ISO 4217; write its code, such as USD")
+        raise ValueError(f"{echoed(code)} is no currency of ISO 4217; write its code, such as USD")
     return code
 
 
 def model_name(name: str) -> str:
     """The name itself. Raises ValueError for one that nothing can be called."""
     if not name.isprintable() or name != name.strip() or not name:
-        raise ValueError(f"{name!r} is no model; write the name that requests use, or {ANY_MODEL}")
+        raise ValueError(f"{echoed(name)} is no model; write the name that requests use, or {ANY_MODEL}")
     return name
 
 
@@ -248,4 +249,4 @@ def _fault(fault: ErrorDetails) -> str:
                 f"{place}: {fault['input']} is no day; write one without quotes and time, such as 2026-01-01"
             )
         case _:
-            return f"{place}: {fault['msg']}, not {fault['input']!r}"
+            return f"{place}: {fault['msg']}, not {echoed(fault['input'])}"

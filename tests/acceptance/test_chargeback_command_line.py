@@ -173,14 +173,21 @@ def test_a_page_that_the_ledger_does_not_know_is_said_so(tmp_path: Path, store: 
     other = run_doctriage("chargeback", "explain", "letter.pdf", "--page", "1", home=tmp_path)
     assert other.returncode == 1
     assert "not ingested yet" in other.stderr
+    short = run_doctriage("chargeback", "explain", "dd3ff", "--page", "1", home=tmp_path)
+    assert short.returncode == 1
+    assert "dd3ff: no source has that name; of a document's id, give at least 8 digits" in short.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--from", "2026-12-01", "--to", "2026-12-01"], "not after"),
-        (["--from", "yesterday"], "--from"),
-        (["--by", "colour"], "--by"),
+        (["--from", "yesterday"], "'--from': 'yesterday' is no day; write one like 2026-11-30"),
+        (["--to", "2026-02-31"], "'--to': '2026-02-31' is no day"),
+        (["--from", "9999-12-31"], "no day is after 9999-12-31"),
+        (["--to", "0001-01-01"], "no day is before 0001-01-01"),
+        (["--by", "colour"], "'colour' is none of cost-centre, team,"),
+        (["--format", "xml"], "'xml' is none of table, csv,"),
         (["--format", "parquet"], "--out"),
         (["--format", "focus", "--by", "team"], "leave it out"),
         (["--chart", "chart.pdf"], ".png or .html"),
@@ -193,6 +200,7 @@ def test_a_page_that_the_ledger_does_not_know_is_said_so(tmp_path: Path, store: 
         ),
         (["--by", "team", "explain", "a.pdf", "--page", "1"], "--by belongs to"),
         (["explain", "a.pdf"], "--page"),
+        (["explain", "a.pdf", "--page", "0"], "'0' is no whole number of 1 or more"),
         (["reconcile"], "--vlm-url"),
         (["reconcile", "--vlm-url", "http://127.0.0.1:9/v1", "--since", "missing.json"], "--save wrote"),
         (["reconcile", "--tolerance", "-1"], "--tolerance"),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from models.budget import Budget, BudgetMonth, Level, WhenSpent
+from pipeline.chargeback.echoes import echoed
+from workers.cli.arguments import alternatives, one_of, whole_number
 
 if TYPE_CHECKING:
     from pipeline.store import BudgetStore
@@ -31,9 +33,12 @@ def _money_micro(text: str) -> int:
 
 
 def _tokens(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) > MOST_TOKENS:
-        raise ValueError(f"{text!r} is no number of tokens; write digits, at most {MOST_TOKENS:,}")
-    return int(text)
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{echoed(text)} is no number of tokens; write digits, at most {MOST_TOKENS:,}")
+    digits = text.lstrip("0") or "0"
+    if len(digits) > len(str(MOST_TOKENS)) or int(digits) > MOST_TOKENS:
+        raise ValueError(f"{echoed(text)} is too many; at most {MOST_TOKENS:,}")
+    return int(digits)
 
 
 def _month(text: str) -> str:
@@ -73,13 +78,19 @@ def set_command(
     ] = None,
     warn_at: Annotated[
         int | None,
-        typer.Option(min=1, max=100, metavar="PERCENT", help="Spent from which runs say so; by default 80."),
+        typer.Option(
+            parser=whole_number(1, 100),
+            metavar="PERCENT",
+            help="Spent from which runs say so; by default 80.",
+        ),
     ] = None,
     when_spent: Annotated[
         WhenSpent | None,
         typer.Option(
+            parser=one_of(WhenSpent),
+            metavar=alternatives(WhenSpent),
             help="What becomes of pages without room: degrade (the default) keeps the CPU's text; hold does so for "
-            "now, and the same command sends them once there is room; reject also refuses new runs."
+            "now, and the same command sends them once there is room; reject also refuses new runs.",
         ),
     ] = None,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from pipeline.chargeback.statement import StatementBy
-from workers.cli.arguments import named_path
+from workers.cli.arguments import alternatives, day, named_path, one_of, whole_number
 from workers.cli.chargeback_reversal import reverse_command
 from workers.cli.compare import compare_command
 from workers.cli.printable import printable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.store.statements import StatementStore
     from workers.statements import Window
 
-DAY_FORMAT = "%Y-%m-%d"
 CHART_SUFFIXES = (".png", ".html")
 
 
@@ -51,24 +50,34 @@ def _chart_path(text: str) -> Path:
 def chargeback_command(
     context: typer.Context,
     first_day: Annotated[
-        datetime | None,
+        date | None,
         typer.Option(
             "--from",
             metavar="DAY",
-            formats=[DAY_FORMAT],
+            parser=day,
             help="The first day (UTC); by default this month's.",
         ),
     ] = None,
     end_day: Annotated[
-        datetime | None,
-        typer.Option("--to", metavar="DAY", formats=[DAY_FORMAT], help="The day after the last one (UTC)."),
+        date | None,
+        typer.Option("--to", metavar="DAY", parser=day, help="The day after the last one (UTC)."),
     ] = None,
     by: Annotated[
-        StatementBy, typer.Option(help="What the lines of the statement are.")
+        StatementBy,
+        typer.Option(
+            parser=one_of(StatementBy),
+            metavar=alternatives(StatementBy),
+            help="What the lines of the statement are.",
+        ),
     ] = StatementBy.COST_CENTRE,
     form: Annotated[
         StatementFormat,
-        typer.Option("--format", help="focus is a CSV file by the FinOps specification FOCUS 1.2."),
+        typer.Option(
+            "--format",
+            parser=one_of(StatementFormat),
+            metavar=alternatives(StatementFormat),
+            help="focus is a CSV file by the FinOps specification FOCUS 1.2.",
+        ),
     ] = StatementFormat.TABLE,
     out: Annotated[
         Path | None,
@@ -122,17 +131,13 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _window(first_day: datetime | None, end_day: datetime | None) -> Window:
+def _window(first_day: date | None, end_day: date | None) -> Window:
     from workers.statements import window_of
 
     try:
-        return window_of(_date(first_day), _date(end_day), today=datetime.now(UTC).date())
+        return window_of(first_day, end_day, today=datetime.now(UTC).date())
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--to") from error
-
-
-def _date(given: datetime | None) -> date | None:
-    return None if given is None else given.date()
+        raise typer.BadParameter(str(error), param_hint="--from / --to") from error
 
 
 def _state(
@@ -249,9 +254,12 @@ chargeback_app.command("reverse")(reverse_command)
 @chargeback_app.command("explain")
 def explain_command(
     reference: Annotated[
-        str, typer.Argument(help="A source's name, the file itself, or the start of its document's id.")
+        str,
+        typer.Argument(help="A source's name, the file itself, or 8 digits or more of its document's id."),
     ],
-    page_number: Annotated[int, typer.Option("--page", metavar="N", min=1, help="Counted from 1.")],
+    page_number: Annotated[
+        int, typer.Option("--page", metavar="N", parser=whole_number(1), help="Counted from 1.")
+    ],
 ) -> None:
     """List every entry about a page, with the arithmetic: quantity × price = cost."""
     from pipeline.settings import load_settings
@@ -291,7 +299,11 @@ def reconcile_command(
     ] = None,
     tolerance: Annotated[
         int,
-        typer.Option(min=0, metavar="TOKENS", help="How far they may differ, by model and kind of token."),
+        typer.Option(
+            parser=whole_number(0),
+            metavar="TOKENS",
+            help="How far they may differ, by model and kind of token.",
+        ),
     ] = 0,
 ) -> None:
     """Compare the ledger's tokens with what vLLM counted. Exits with 1 where they differ.

@@ -27,7 +27,8 @@ def explain_command(
     doc: Annotated[
         str,
         typer.Argument(
-            metavar="DOC", help="A source's name, its JSON output, the file itself, or the start of its id."
+            metavar="DOC",
+            help="A source's name, its JSON output, the file itself, or 8 digits or more of its id.",
         ),
     ],
     page_number: Annotated[int, typer.Argument(metavar="PAGE", min=1, help="Counted from 1.")],

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.arguments import named_path
+from pipeline.chargeback.echoes import echoed
+from workers.cli.arguments import day, named_path
 from workers.cli.printable import printable
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ prices_app = typer.Typer(no_args_is_help=True, help="What tokens and pages cost,
 def _number(given: str | Decimal) -> Decimal:
     """Typer hands defaults over too, as they are."""
     if _NUMBER.fullmatch(str(given)) is None:
-        raise typer.BadParameter(f"{given!r} is no number; write digits with a point, such as 3.50")
+        raise typer.BadParameter(
+            f"{echoed(str(given))} is no number; write at most 12 digits before and after the point, such as 3.50"
+        )
     return Decimal(given)
 
 
@@ -141,8 +144,8 @@ def derive_command(
         str, typer.Option(metavar="NAME", parser=_model, help="The model measured; * is any other.")
     ] = "*",
     effective_from: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="The first day (UTC) of the prices; by default today."),
+        date | None,
+        typer.Option(metavar="DAY", parser=day, help="The first day (UTC) of the prices; by default today."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", parser=named_path, help="Write the price book, a new file.")
@@ -170,7 +173,7 @@ def derive_command(
         _cpu(cpu_hour, cpu_pages_per_hour),
         currency=currency,
         model_id=model,
-        effective_from=datetime.now(UTC).date() if effective_from is None else effective_from.date(),
+        effective_from=datetime.now(UTC).date() if effective_from is None else effective_from,
     )
     parse_price_book(text, "the derived prices")
     if out is not None:

@@ -45,6 +45,12 @@ def test_what_is_no_name_is_refused_in_one_clear_line(name: str) -> None:
     with pytest.raises(SettingsError, match="is no cost centre; write TEAM or TEAM/PROJECT") as caught:
         cost_centre_name(name)
     assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 240
+
+
+def test_a_long_name_is_not_repeated_whole() -> None:
+    with pytest.raises(SettingsError, match=f"^'{78 * 'x'}… is no cost centre"):
+        cost_centre_name(5_000 * "x")
 
 
 def test_a_project_s_team_pays_with_it() -> None:
