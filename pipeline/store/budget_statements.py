@@ -52,26 +52,46 @@ def _reserved(budget: Budget, month: str) -> Select[int, int]:
 
 
 def _spent(budget: Budget, month: str) -> Select[int, int]:
-    """The month is that of the call, which may have been booked later; a reversal is its entry's."""
     is_its_currency = true() if budget.currency is None else LedgerRow.currency == budget.currency
-    is_about_call = and_(
-        VlmAttemptRow.reading_id == LedgerRow.reading_id,
-        VlmAttemptRow.page_number == LedgerRow.page_number,
-        VlmAttemptRow.attempt == LedgerRow.attempt,
-        LedgerRow.model_id.is_not(None),
-    )
     return (
         select(
             _sum(case((is_its_currency, LedgerRow.cost_micro), else_=0)),
             _sum(LedgerRow.prompt_tokens + LedgerRow.completion_tokens),
         )
-        .join(VlmAttemptRow, is_about_call)
-        .where(
-            LedgerRow.day >= f"{month}-01",
-            LedgerRow.team == team_of(budget.cost_centre),
-            VlmAttemptRow.month == month,
-            _is_paid_by(VlmAttemptRow.cost_centre, budget.cost_centre),
-        )
+        .join(VlmAttemptRow, _is_about_call())
+        .where(_is_spent_by(budget.cost_centre, month))
+    )
+
+
+def uncounted(session: Session, budget: Budget, month: str) -> dict[str, int]:
+    """What the ledger says of the month in other currencies than the budget's: micro-units by currency, above 0."""
+    if budget.currency is None:
+        return {}
+    query = (
+        select(LedgerRow.currency, _sum(LedgerRow.cost_micro))
+        .join(VlmAttemptRow, _is_about_call())
+        .where(_is_spent_by(budget.cost_centre, month), LedgerRow.currency != budget.currency)
+        .group_by(LedgerRow.currency)
+    )
+    return {currency: int(micro) for currency, micro in session.execute(query) if micro > 0}
+
+
+def _is_about_call() -> ColumnElement[bool]:
+    return and_(
+        VlmAttemptRow.reading_id == LedgerRow.reading_id,
+        VlmAttemptRow.page_number == LedgerRow.page_number,
+        VlmAttemptRow.attempt == LedgerRow.attempt,
+        LedgerRow.model_id.is_not(None),
+    )
+
+
+def _is_spent_by(cost_centre: str, month: str) -> ColumnElement[bool]:
+    """The month is that of the call, which may have been booked later; a reversal is its entry's."""
+    return and_(
+        LedgerRow.day >= f"{month}-01",
+        LedgerRow.team == team_of(cost_centre),
+        VlmAttemptRow.month == month,
+        _is_paid_by(VlmAttemptRow.cost_centre, cost_centre),
     )
 
 

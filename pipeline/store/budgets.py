@@ -34,6 +34,7 @@ from pipeline.store.budget_statements import (
     empty_month,
     hold_to,
     standing,
+    uncounted,
 )
 from pipeline.store.database import Database, insert_missing, rows_changed
 
@@ -199,6 +200,11 @@ class BudgetStore:
                 for stands in standing(session, BudgetRow.cost_centre == cost_centre, reservation.month):
                     if not stands.has_room_for(reservation.most, once_calls_end=True):
                         raise _refusal(stands, reservation)
+
+    def spent_in_other_currencies(self, budget: Budget, month: str) -> dict[str, int]:
+        """Micro-units by currency, which count against no limit of ``budget``; nothing where it has none in money."""
+        with self._database.read() as session:
+            return uncounted(session, budget, month)
 
     def in_month(self, month: str) -> tuple[BudgetMonth, ...]:
         """All budgets in this month or one to come, in the order of their cost centres."""

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def billed_call(store: Store) -> int:
+def billed_call(store: Store, month: str = MONTH) -> int:
     """A closed call about a document that is known as invoice.pdf, booked, and spent of a budget; its entry's id."""
     document = Document(document_id=INVOICE, media_type=MediaType.PDF, byte_count=1, page_count=3)
     store.pages.save_document(document)
@@ -44,14 +44,14 @@ def billed_call(store: Store) -> int:
         page_number=1,
         verdict="accepted",
         cost_centre="retail",
-        month=MONTH,
+        month=month,
     )
-    row = vlm_call(f"{MONTH}-03", reading_id=reading_id)
+    row = vlm_call(f"{month}-03", reading_id=reading_id)
     with store.database.write() as session:
         session.add(attempt)
     book(store, row)
     store.budgets.set_budget(
-        Budget(cost_centre="retail", limit_micro=1_000_000, currency="USD", limit_tokens=9_000), month=MONTH
+        Budget(cost_centre="retail", limit_micro=1_000_000, currency="USD", limit_tokens=9_000), month=month
     )
     return row.entry_id
 

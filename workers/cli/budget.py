@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,7 +114,10 @@ def set_command(
         )
         budgets.set_budget(budget, month=month)
         stands = [one for one in budgets.in_month(month) if one.cost_centre == cost_centre]
+        uncounted = budgets.spent_in_other_currencies(budget, month)
     _print_budgets(stands, month)
+    if money is not None and uncounted:
+        _print_uncounted(uncounted, month)
 
 
 @budget_app.command("remove")
@@ -209,6 +212,13 @@ def _money_document(level: Level, currency: str | None) -> dict[str, str | None]
 
 def _amounts(level: Level) -> dict[str, int]:
     return {"limit": level.limit, "spent": level.spent, "reserved": level.reserved, "left": level.left}
+
+
+def _print_uncounted(spent_micro: Mapping[str, int], month: str) -> None:
+    from workers.cli.budget_table import print_uncounted
+    from workers.cli.terminal import open_console
+
+    print_uncounted(open_console(), spent_micro, month)
 
 
 def _print_budgets(budgets: Sequence[BudgetMonth], month: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +44,13 @@ class _Row:
 
 def print_budgets(console: Console, budgets: Sequence[BudgetMonth], month: str) -> None:
     console.print(_budgets_table(budgets, month, console.width), crop=False)
+
+
+def print_uncounted(console: Console, spent_micro: Mapping[str, int], month: str) -> None:
+    """``spent_micro`` is by currency, of those that are not the limit's."""
+    amounts = " and ".join(money_text(micro, currency) for currency, micro in sorted(spent_micro.items()))
+    line = f"what was spent in {month} in another currency does not count against the new limit: {amounts}"
+    console.print(Text(line, style="yellow"))
 
 
 def _budgets_table(budgets: Sequence[BudgetMonth], month: str, width: int) -> Table:
