@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from pipeline.chargeback.echoes import echoed
+
 CONFIDENCE_PERCENT: Final = 95
 """Of the interval that a sample gives."""
 
@@ -37,4 +39,6 @@ def sample_size(text: str) -> SampleSize:
     share = _SHARE.fullmatch(text)
     if share is not None and 0 < Fraction(share[1]) <= 100:
         return SampleSize(share=Fraction(share[1]) / 100)
-    raise ValueError(f"{text!r} is no sample; write a number of pages, such as 200, or a share, such as 10%")
+    raise ValueError(
+        f"{echoed(text)} is no sample; write a number of pages, such as 200, or a share, such as 10%"
+    )

@@ -44,6 +44,7 @@ def calibrate_command(
     import tempfile
     from datetime import UTC, datetime
 
+    from pipeline.named_files import named_file
     from pipeline.policy import load_policy, policy_json
     from pipeline.settings import load_settings
     from workers.calibrated_policy import calibrate
@@ -57,8 +58,9 @@ def calibrate_command(
         pages = measured_pages(corpus, Path(folder), settings)
     names = ", ".join(printable(path.absolute().name) for path in corpus)
     found = calibrate(pages, base, corpus=names, fitted_on=datetime.now(UTC).date())
+    with named_file(out) as stream:
+        stream.write(policy_json(found.policy))
     try:
-        out.write_text(policy_json(found.policy), encoding="utf-8")
         pictures = draw_pictures(found.held_out, out.parent, prefix=f"{out.stem}.")
     except OSError as error:
         raise OutputNotWritable(f"{out}: {error.strerror}; name another file with --out") from error

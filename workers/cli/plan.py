@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import OutputNotWritable
 from workers.cli.arguments import named_path
 from workers.cli.printable import printable
 
@@ -63,9 +62,12 @@ def plan_command(
     deploy/vllm/serve.sh starts vLLM from the plan file. Wishes that do not fit together are refused with the
     arithmetic (exit code 1).
     """
+    from pipeline.named_files import named_file, require_place
     from pipeline.planning.model_folder import check_model_folder
     from pipeline.planning.planner import make_plan
 
+    if out is not None:
+        require_place(out, "--out")
     chosen = _profile(profile)
     wishes = _wishes(
         gpu,
@@ -86,7 +88,8 @@ def plan_command(
         check_model_folder(chosen, check_model)
     plan = make_plan(chosen, wishes)
     if out is not None:
-        _write(plan, out)
+        with named_file(out) as stream:
+            stream.write(plan.to_json())
     if as_json:
         typer.echo(plan.to_json(), nl=False)
     else:
@@ -116,13 +119,6 @@ def _wishes(gpu: str, kv_dtype: str, figures: Mapping[str, object]) -> PlanWishe
         return PlanWishes(gpu=card, kv_dtype=KvDtype(kv_dtype), **figures)  # type: ignore[arg-type]
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-
-
-def _write(plan: ServingPlan, out: Path) -> None:
-    try:
-        out.write_text(plan.to_json(), encoding="utf-8")
-    except OSError as error:
-        raise OutputNotWritable(f"{out}: {error.strerror}; name another file with --out") from error
 
 
 def _print(plan: ServingPlan, *, checked: Path | None, written: Path | None) -> None:
