@@ -3,9 +3,11 @@ documents its keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,13 +15,16 @@ from models.errors import SettingsError
 from models.page import Route
 from pipeline.chargeback.amounts import CPU_PRICE_DECIMALS, TOKEN_PRICE_DECIMALS, amount_text
 from pipeline.chargeback.call_estimate import Estimate
+from pipeline.chargeback.currencies import CURRENCY_CODES
 from pipeline.chargeback.price_book import UnitPrices
 from pipeline.chargeback.quote import Quote, QuotedDocument
 from pipeline.chargeback.quote_pages import QuotedPage, Way
-from pipeline.chargeback.quote_sums import Totals
+from pipeline.chargeback.quote_sums import ROUTE_COUNTS, Totals
 from pipeline.chargeback.sample_size import CONFIDENCE_PERCENT
 
 SCHEMA_VERSION: Final = 1
+CLOCKS_APART: Final = timedelta(minutes=5)
+"""A quote may come from a machine whose clock is that much ahead."""
 
 
 class _Part(BaseModel):
@@ -64,7 +69,7 @@ class SavedPage(_Part):
     page_number: int = Field(ge=1)
     route: Route | None = Field(strict=False)
     was_read: bool
-    visual_tokens: int | None
+    visual_tokens: Annotated[int, Field(ge=0)] | None
     prompt_tokens: SavedEstimate | None
     completion_tokens: SavedEstimate | None
 
@@ -122,7 +127,7 @@ def saved(quote: Quote) -> SavedQuote:
 
 
 def read_quote(path: Path) -> SavedQuote:
-    """The quote in the file. Raises SettingsError for a file that holds none."""
+    """The quote in the file. Raises SettingsError for a file that holds none, or one that no quote can be."""
     advice = "name a file that doctriage quote --save wrote"
     try:
         text = path.expanduser().read_text(encoding="utf-8")
@@ -131,11 +136,55 @@ def read_quote(path: Path) -> SavedQuote:
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: no text in UTF-8; {advice}") from error
     try:
-        return SavedQuote.model_validate_json(text)
+        quote = SavedQuote.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "file"
         raise SettingsError(f"{path}: no quote ({place}: {first['msg']}); {advice}") from error
+    for complaint in _complaints(quote):
+        raise SettingsError(f"{path}: no quote ({complaint}); {advice}")
+    return quote
+
+
+def _complaints(quote: SavedQuote) -> Iterator[str]:
+    """Why doctriage did not write this."""
+    if quote.begun_at > datetime.now(UTC) + CLOCKS_APART:
+        yield f"begun_at: {quote.begun_at.isoformat()} is in the future"
+    if quote.currency not in CURRENCY_CODES:
+        yield f"currency: {quote.currency!r} is no ISO 4217 code"
+    yield from (f"ways: {way.value} is missing" for way in Way if way.value not in quote.ways)
+    yield from (
+        f"pages_by_route: {name} is missing" for name in ROUTE_COUNTS if name not in quote.pages_by_route
+    )
+    yield from _repeated((document.document_id for document in quote.documents), "documents: document")
+    for document in quote.documents:
+        pages = (page.page_number for page in document.pages)
+        yield from _repeated(pages, f"documents: document {document.document_id}: page")
+    for name, estimate in _estimates(quote):
+        if not estimate.low <= estimate.about <= estimate.high:
+            yield (
+                f"{name}: low {estimate.low}, about {estimate.about} and high {estimate.high} are out of order"
+            )
+
+
+def _repeated(names: Iterable[object], what: str) -> Iterator[str]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield f"{what} {name} is there {count} times"
+
+
+def _estimates(quote: SavedQuote) -> Iterator[tuple[str, SavedEstimate]]:
+    """With their places in the file."""
+    yield from ((f"pages_by_route.{route}", estimate) for route, estimate in quote.pages_by_route.items())
+    for way, totals in quote.ways.items():
+        yield from ((f"ways.{way}.{name}", one) for name, one in totals if one is not None)
+    for document in quote.documents:
+        for page in document.pages:
+            place = f"documents: document {document.document_id}: page {page.page_number}"
+            for name in ("prompt_tokens", "completion_tokens"):
+                estimate = getattr(page, name)
+                if estimate is not None:
+                    yield f"{place}: {name}", estimate
 
 
 def _prices(prices: UnitPrices) -> SavedPrices:

@@ -22,7 +22,7 @@ from workers import local, quoted_bill
 from workers.cli import app
 from workers.events import DocumentReport, Event, IngestReport, IngestRequest
 
-NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+NOON = datetime(2024, 11, 30, 12, tzinfo=UTC)
 AS_QUOTED = (read(1), read(2, "ocr"), called(1))
 
 
@@ -95,7 +95,7 @@ def test_without_a_bill_there_is_nothing_to_compare(monkeypatch: pytest.MonkeyPa
     result = compared(quote_file(tmp_path))
     assert (result.exit_code, result.stdout) == (
         0,
-        "nothing is billed to default for these documents since the quote of 2026-11-30 12:00 (UTC)\n",
+        "nothing is billed to default for these documents since the quote of 2024-11-30 12:00 (UTC)\n",
     )
 
 

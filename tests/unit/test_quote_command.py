@@ -26,7 +26,7 @@ from workers import quoting
 from workers.cli import app
 from workers.events import Event
 
-NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+NOON = datetime(2024, 11, 30, 12, tzinfo=UTC)
 TERMS = QuoteTerms(cost_centre="claims/2026", model_id="seven", prices=PRICES, begun_at=NOON, when=NOON)
 NAME = "ab" * 32
 
