@@ -70,7 +70,7 @@ def test_a_call_is_taken_back_from_its_bill_and_its_budget(tmp_path: Path, store
     answer = run_doctriage("chargeback", "reverse", str(entry_id), home=tmp_path)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout.splitlines()[:2] == [
-        f"entry {entry_id} is taken back by entry {entry_id + 1}: vlm call about invoice.pdf, page 1",
+        f"entry {entry_id} is taken back by entry {entry_id + 1}: VLM call about invoice.pdf, page 1",
         "less for retail: 2,330 prompt and 410 completion tokens, 0.000493 USD",
     ]
     assert spent(store) == (0, 0)

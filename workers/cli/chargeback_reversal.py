@@ -41,7 +41,8 @@ def _lines(taken: TakenBack) -> list[str]:
 
     entry = taken.entry
     page = "" if entry.page_number is None else f", page {entry.page_number}"
-    what = f"{entry.kind.value.replace('_', ' ')} about {taken.source}{page}"
+    kind = entry.kind.value.replace("_", " ").replace("vlm", "VLM").replace("cpu", "CPU")
+    what = f"{kind} about {taken.source}{page}"
     tokens = f"{entry.prompt_tokens:,} prompt and {entry.completion_tokens:,} completion tokens"
     unit = "" if entry.cost_micro is None else f" {entry.prices.currency}"
     lines = [
