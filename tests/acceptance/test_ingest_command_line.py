@@ -118,7 +118,7 @@ def test_a_second_run_reads_nothing_again_and_force_does(
     done: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     root, _ = done
-    arguments = ("ingest", root / "in", "--out", root / "out2", "--jobs", "1")
+    arguments = ("ingest", root / "in", "--out", root / "out2", "--jobs", "1", "--cost-centre", "Harbour")
     again = run_doctriage(*arguments, home=root / "home")
     assert "0 pages read" in again.stdout
     assert "3 kept from an earlier run" in again.stdout

@@ -24,7 +24,7 @@ READING = CounterReading(
 
 
 def test_a_reading_is_found_again_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "readings" / "monday.json"
+    path = tmp_path / "monday.json"
     save_reading(READING, path)
     assert load_reading(path) == READING
     told = json.loads(path.read_text(encoding="utf-8"))
