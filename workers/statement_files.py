@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TextIO
 
 from models.errors import SettingsError
-from pipeline.chargeback.amounts import amount_text
+from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
 from pipeline.chargeback.statement import (
     Bill,
     CurrencyTotal,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 SCHEMA_VERSION: Final = 1
-COST_DECIMALS: Final = 6
 CPU_S_DECIMALS: Final = 3
 
 COUNTS: Final = (
@@ -123,7 +122,7 @@ def _bill_record(bill: Bill) -> dict[str, Cell]:
         **counts,
         "cpu_s": round(bill.cpu_s, CPU_S_DECIMALS),
         **{
-            name: None if micro is None else amount_text(micro, COST_DECIMALS)
+            name: None if micro is None else amount_text(micro, MONEY_DECIMALS)
             for name, micro in zip(AMOUNTS, amounts, strict=True)
         },
     }
@@ -143,7 +142,7 @@ def _total_record(total: CurrencyTotal) -> dict[str, object]:
 def _arrow_table(statement: Statement, names: Mapping[str, str]) -> pyarrow.Table:
     import pyarrow
 
-    amount = pyarrow.decimal128(38, COST_DECIMALS)
+    amount = pyarrow.decimal128(38, MONEY_DECIMALS)
     types = {
         **{name: pyarrow.string() for name in (*_key_columns(statement.by), "currency")},
         "is_forced_vlm": pyarrow.bool_(),

@@ -12,6 +12,9 @@ MILLION: Final = 1_000_000
 MONEY_DECIMALS: Final = 6
 """Of an amount in whole micro-units."""
 
+EXACT_COST_DECIMALS: Final = 12
+"""Of a cost before it is rounded: tokens times micro-units for a million."""
+
 GREATEST_AMOUNT: Final = 9_999_999_999
 
 TOKEN_PRICE_DECIMALS: Final = 6

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from pipeline.chargeback.amounts import CPU_PRICE_DECIMALS, TOKEN_PRICE_DECIMALS, amount_text
+from pipeline.chargeback.amounts import (
+    CPU_PRICE_DECIMALS,
+    EXACT_COST_DECIMALS,
+    MONEY_DECIMALS,
+    TOKEN_PRICE_DECIMALS,
+    amount_text,
+)
 from pipeline.chargeback.charges import (
     KINDS_OF_PAGES,
     Charge,
@@ -27,8 +33,6 @@ from pipeline.chargeback.price_book import UnitPrices
 from pipeline.spreadsheet_text import inert
 
 PROVIDER: Final = "doctriage"
-COST_DECIMALS: Final = 6
-EXACT_COST_DECIMALS: Final = 12
 
 NUMBERS: Final = (
     "BilledCost",
@@ -146,7 +150,7 @@ def _cell(column: str, value: str | None) -> str:
 
 
 def _row(charges: ChargeSum, charge: Charge, billed_micro: int) -> FocusRow:
-    billed = _decimal(billed_micro, COST_DECIMALS)
+    billed = _decimal(billed_micro, MONEY_DECIMALS)
     exact = _decimal(charge.exact_cost or 0, EXACT_COST_DECIMALS)
     project = charges.cost_centre.partition("/")[2] or None
     return {

@@ -13,7 +13,8 @@ from models.page import Route
 from pipeline.chargeback.bills import SubmissionBill
 from tests.fakes.reports import document_report, ingest_report
 from workers.cli.progress import NOTICES_SHOWN, LiveProgress, PlainProgress, Tally, progress_display
-from workers.cli.tables import ROWS_SHOWN, closing_lines, print_report
+from workers.cli.table_parts import ROWS_SHOWN
+from workers.cli.tables import closing_lines, print_report
 from workers.events import (
     DocumentFound,
     DocumentRejectedEvent,

@@ -14,7 +14,7 @@ from rich.text import Text
 from models.budget import BudgetMonth, Level
 from pipeline.chargeback.amounts import money_text
 from workers.cli.printable import printable
-from workers.cli.tables import new_table
+from workers.cli.table_parts import new_table
 
 MOST_BAR_CELLS: Final = 20
 LEAST_BAR_CELLS: Final = 8

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from models.tables import LedgerKind
-from pipeline.chargeback.amounts import TOKEN_PRICE_DECIMALS, amount_text
+from pipeline.chargeback.amounts import EXACT_COST_DECIMALS, TOKEN_PRICE_DECIMALS, amount_text
 from pipeline.chargeback.charges import Charge, ChargeKind, Quantities, charges_of
 from pipeline.chargeback.entries import LedgerEntry
 from pipeline.store.ledger import BookedEntry
-from workers.cli.chargeback_tables import UNPRICED, new_table, shown_amount
+from workers.cli.chargeback_tables import UNPRICED, shown_amount
 from workers.cli.printable import printable
+from workers.cli.table_parts import new_table
 
-EXACT_COST_DECIMALS: Final = 12
 INDENT: Final = (0, 0, 0, 2)
 FURTHER_INDENT: Final = (0, 0, 0, 4)
 

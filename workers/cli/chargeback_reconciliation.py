@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.chargeback.reconciliation import ModelDifference, Reconciliation
-from workers.cli.chargeback_tables import new_table, signed
+from workers.cli.chargeback_tables import signed
 from workers.cli.printable import printable
+from workers.cli.table_parts import new_table
 
 
 def reconciliation_table(reconciliation: Reconciliation, tolerance_tokens: int) -> Table:

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.chargeback.amounts import amount_text
+from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
 from pipeline.chargeback.statement import Bill, Statement, StatementBy, sorted_names
 from workers.cli.printable import printable
-from workers.cli.tables import ROWS_SHOWN
+from workers.cli.table_parts import ROWS_SHOWN, new_table, plural, shown_count
 from workers.signal_words import signal_in_words
 
-COST_DECIMALS: Final = 6
 UNPRICED: Final = "unpriced"
 ID_DIGITS_SHOWN: Final = 8
 
@@ -39,7 +37,7 @@ class _Column:
 
 
 def _count(name: str) -> Callable[[Bill], str]:
-    return lambda bill: _number(getattr(bill, name))
+    return lambda bill: shown_count(getattr(bill, name))
 
 
 def _has(name: str) -> Callable[[Bill], object]:
@@ -90,7 +88,7 @@ def notes(statement: Statement) -> Iterator[str]:
         if total.forced is not None:
             share = "" if total.forced_share is None else f" ({total.forced_share:.1%} of the cost)"
             yield (
-                f"forced VLM: {_plural(total.forced.vlm_calls, 'call')}, {shown_amount(total.forced.known_cost_micro)} "
+                f"forced VLM: {plural(total.forced.vlm_calls, 'call')}, {shown_amount(total.forced.known_cost_micro)} "
                 f"{total.currency}{share}"
             )
     if statement.unpriced:
@@ -98,7 +96,7 @@ def notes(statement: Statement) -> Iterator[str]:
     if statement.open_calls.calls:
         most = statement.open_calls.reserved_tokens
         up_to = f", up to {most:,} tokens" if most else ""
-        yield f"open: {_plural(statement.open_calls.calls, 'call')} to the VLM{up_to}; booked when they end"
+        yield f"open: {plural(statement.open_calls.calls, 'call')} to the VLM{up_to}; booked when they end"
 
 
 def unpriced_note(entries: Mapping[str | None, int]) -> str:
@@ -148,7 +146,7 @@ def _total_words(statement: Statement) -> str:
 
 def shown_amount(micro: int | None) -> str:
     """As a column shows it: six decimals, all of them."""
-    return UNPRICED if micro is None else f"{Decimal(amount_text(micro, COST_DECIMALS)):,.6f}"
+    return UNPRICED if micro is None else f"{Decimal(amount_text(micro, MONEY_DECIMALS)):,.6f}"
 
 
 def _difference(bill: Bill) -> str:
@@ -161,22 +159,3 @@ def _difference(bill: Bill) -> str:
 
 def signed(number: int) -> str:
     return f"{number:+,}" if number else "0"
-
-
-def _number(number: int) -> str:
-    return f"{number:,}" if number else "-"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def new_table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )

@@ -13,8 +13,8 @@ from pipeline.chargeback.quote_comparison import Compared, Comparison, Differing
 from pipeline.chargeback.quote_file import SavedQuote
 from workers.cli.chargeback_tables import UNPRICED, shown_amount
 from workers.cli.printable import printable
-from workers.cli.quote_tables import NAMES, shown_count, shown_range
-from workers.cli.tables import ROWS_SHOWN, new_table, plural
+from workers.cli.quote_tables import NAMES, shown_range
+from workers.cli.table_parts import ROWS_SHOWN, new_table, plural, shown_count
 from workers.events import DocumentReport
 
 PAGES_NAMED: Final = 20

@@ -12,14 +12,14 @@ from rich.text import Text
 
 from models.page import Route
 from pipeline.chargeback.call_estimate import Estimate
-from pipeline.chargeback.quote import Quote, QuotedDocument, Refusal
+from pipeline.chargeback.quote import Quote, QuotedDocument
 from pipeline.chargeback.quote_pages import Way
 from pipeline.chargeback.quote_sums import CALLED_AGAIN_ONE_IN, FAILED, Totals
 from pipeline.chargeback.sample_size import CONFIDENCE_PERCENT
 from workers.cli.chargeback_tables import UNPRICED, shown_amount
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
-from workers.cli.tables import ROWS_SHOWN, new_table, plural
+from workers.cli.table_parts import ROWS_SHOWN, new_table, not_read_table, plural, shown_count
 
 WAY_NAMES: Final = {
     Way.TRIAGED: "as triage decides",
@@ -41,7 +41,7 @@ def _tables(quote: Quote) -> Iterator[Table]:
     if quote.documents:
         yield documents_table(quote)
     if quote.refusals:
-        yield refusals_table(quote.refusals)
+        yield not_read_table(quote.refusals, all_of_them="--json has them all")
     if quote.documents:
         yield costs_table(quote)
 
@@ -66,18 +66,6 @@ def documents_table(quote: Quote) -> Table:
         table.add_row(Text(f"{len(rest)} more"), *_cells(rest, routes, is_sample=is_sample))
     table.add_section()
     table.add_row(Text(plural(len(quote.documents), "document")), *_total_cells(quote, routes), style="bold")
-    return table
-
-
-def refusals_table(refusals: Sequence[Refusal]) -> Table:
-    table = new_table("Not read")
-    table.add_column("source", overflow="fold")
-    table.add_column("code", style="red", overflow="fold")
-    table.add_column("message", overflow="fold")
-    for row in refusals[:ROWS_SHOWN]:
-        table.add_row(Text(printable(row.source)), Text(row.code), Text(printable(row.message)))
-    if len(refusals) > ROWS_SHOWN:
-        table.add_row(Text(f"{len(refusals) - ROWS_SHOWN} more"), "", Text("--json has them all"))
     return table
 
 
@@ -181,10 +169,6 @@ def shown_range(estimate: Estimate | None, shown: Callable[[int], str], *, apart
     if estimate.is_exact:
         return shown(estimate.about)
     return f"about {shown(estimate.about)}{apart}({shown(estimate.low)} – {shown(estimate.high)})"
-
-
-def shown_count(number: int) -> str:
-    return f"{number:,}" if number else "-"
 
 
 def _name(document: QuotedDocument) -> str:

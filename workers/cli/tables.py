@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from models.page import Route
 from models.transcription import DegradedCode
-from pipeline.chargeback.amounts import amount_text
+from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
 from pipeline.chargeback.bills import SubmissionBill
 from pipeline.chargeback.budget_words import warning
 from workers.cli.printable import printable
 from workers.cli.progress import ROUTE_NAMES
-from workers.events import DocumentReport, FailureReport, IngestReport
+from workers.cli.table_parts import ROWS_SHOWN, new_table, not_read_table, plural, shown_count
+from workers.events import DocumentReport, IngestReport
 from workers.signal_words import signal_in_words
-
-MICRO_DECIMALS = 6
-ROWS_SHOWN = 50
-"""Rows of a table; ``pages.jsonl`` and ``failures.jsonl`` have all of them."""
 
 DEGRADED_WORDS = {
     DegradedCode.NO_VLM: "without the VLM that would read them better: none is configured (--vlm-url)",
@@ -53,7 +49,7 @@ def _tables(report: IngestReport) -> Iterator[Table]:
     if report.documents:
         yield documents_table(report)
     if report.failures:
-        yield failures_table(report.failures)
+        yield not_read_table(report.failures, all_of_them="see failures.jsonl")
     if report.pages_by_reason:
         yield reasons_table(report)
     if report.documents:
@@ -84,18 +80,6 @@ def documents_table(report: IngestReport) -> Table:
         table.add_row(Text(f"{len(rest)} more"), *_cells(rest, routes, report))
     table.add_section()
     table.add_row(Text(plural(len(report.documents), "document")), *_cells(report.documents, routes, report))
-    return table
-
-
-def failures_table(failures: Sequence[FailureReport]) -> Table:
-    table = new_table("Not read")
-    table.add_column("source", overflow="fold")
-    table.add_column("code", style="red", overflow="fold")
-    table.add_column("message", overflow="fold")
-    for row in failures[:ROWS_SHOWN]:
-        table.add_row(Text(printable(row.source)), Text(row.code), Text(printable(row.message)))
-    if len(failures) > ROWS_SHOWN:
-        table.add_row(Text(f"{len(failures) - ROWS_SHOWN} more"), "", Text("see failures.jsonl"))
     return table
 
 
@@ -153,7 +137,7 @@ def closing_lines(report: IngestReport, out_dir: Path) -> Iterator[str]:
 def _bill_line(bill: SubmissionBill) -> str:
     """What has no price is said to have none, and is not called 0."""
     tokens = f"{bill.prompt_tokens:,} prompt and {bill.completion_tokens:,} completion tokens"
-    amount = f"{amount_text(bill.cost_micro, MICRO_DECIMALS)} {bill.currency}"
+    amount = f"{amount_text(bill.cost_micro, MONEY_DECIMALS)} {bill.currency}"
     if bill.unpriced_entries:
         unpriced = f"{plural(bill.unpriced_entries, 'attempt')} unpriced"
         amount = f"{amount} and {unpriced}" if bill.cost_micro else "unpriced"
@@ -169,9 +153,9 @@ def _rate(report: IngestReport) -> str:
 def _cells(rows: Sequence[DocumentReport], routes: Sequence[Route], report: IngestReport) -> Iterator[str]:
     yield f"{sum(row.page_count for row in rows):,}"
     for route in routes:
-        yield _count(sum(_pages(row, route) for row in rows))
+        yield shown_count(sum(_pages(row, route) for row in rows))
     if report.failed_pages:
-        yield _count(sum(row.failed_pages for row in rows))
+        yield shown_count(sum(row.failed_pages for row in rows))
     yield f"{sum(row.elapsed_s for row in rows):,.1f}"
 
 
@@ -183,22 +167,3 @@ def _name(row: DocumentReport) -> str:
     note = "" if row.same_bytes_as is None else f" (same as {printable(row.same_bytes_as)})"
     unfinished = "" if row.is_written else " (not finished)"
     return f"{printable(row.source)}{note}{unfinished}"
-
-
-def _count(number: int) -> str:
-    return f"{number:,}" if number else "-"
-
-
-def plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def new_table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
