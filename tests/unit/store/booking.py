@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from models.page import Route
 from models.transcription import Call, CallOutcome
@@ -28,6 +30,29 @@ def cpu_entry(reading_id: int, page_number: int = 1) -> LedgerEntry:
         cpu_s=0.5,
         when=WHEN,
     )
+
+
+def new_call(reading_id: int, attempt: int = 1, **changes: Any) -> Call:
+    """About page 1."""
+    call = Call(
+        reading_id=reading_id,
+        page_number=1,
+        attempt=attempt,
+        submission_id=None,
+        cost_centre=PAYER.cost_centre,
+        request_id=f"r/{attempt}",
+        model_id=ACCOUNT.model_id,
+        tier="full",
+        width_px=1120,
+        height_px=1568,
+        predicted_visual_tokens=2_240,
+        predicted_prompt_tokens=2_455,
+        temperature=0.1,
+        started_at_s=WHEN.timestamp(),
+        reserved_tokens=4_300,
+        reserved_micro=1_200,
+    )
+    return replace(call, **changes)
 
 
 def closed(call: Call, outcome: CallOutcome, route: Route | None = None) -> ClosedCall:

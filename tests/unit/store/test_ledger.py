@@ -29,6 +29,7 @@ from tests.unit.store.booking import (
     WHEN,
     closed,
     cpu_entry,
+    new_call,
     open_call,
 )
 
@@ -48,24 +49,7 @@ def call(store: Store, reading_id: int) -> Call:
     """An open call about page 1."""
     read(store, reading_id, awaits_vlm=True)
     assert store.transcriptions.claim_page(reading_id, 1, owner="vlm", lease_s=60)
-    call = Call(
-        reading_id=reading_id,
-        page_number=1,
-        attempt=1,
-        submission_id=None,
-        cost_centre=PAYER.cost_centre,
-        request_id="r/1",
-        model_id="qwen2.5-vl-7b-fp8",
-        tier="full",
-        width_px=1120,
-        height_px=1568,
-        predicted_visual_tokens=2_240,
-        predicted_prompt_tokens=2_455,
-        temperature=0.1,
-        started_at_s=WHEN.timestamp(),
-        reserved_tokens=4_300,
-        reserved_micro=1_200,
-    )
+    call = new_call(reading_id)
     open_call(store, call)
     return call
 
@@ -222,24 +206,7 @@ def test_an_open_call_is_visible_and_once_abandoned_booked_at_its_whole_prompt(
     )
     read(store, reading_id, awaits_vlm=True)
     assert store.transcriptions.claim_page(reading_id, 1, owner="dead", lease_s=60)
-    opened = Call(
-        reading_id=reading_id,
-        page_number=1,
-        attempt=1,
-        submission_id=submission_id,
-        cost_centre="other/team",
-        request_id="r/1",
-        model_id="qwen2.5-vl-7b-fp8",
-        tier="full",
-        width_px=1120,
-        height_px=1568,
-        predicted_visual_tokens=2_240,
-        predicted_prompt_tokens=2_455,
-        temperature=0.1,
-        started_at_s=WHEN.timestamp(),
-        reserved_tokens=4_300,
-        reserved_micro=1_200,
-    )
+    opened = new_call(reading_id, submission_id=submission_id, cost_centre="other/team")
     open_call(store, opened, "dead")
     assert names(store) == ["cpu_page/1"]
     assert query(store, "SELECT count(*) FROM vlm_attempts WHERE verdict IS NULL") == [(1,)]

@@ -10,8 +10,8 @@ import pytest
 from models.document import Document, MediaType
 from models.page import Route
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
-from pipeline.store import Call, CallOutcome, Store
-from tests.unit.store.booking import PAYER, WHEN, closed, cpu_entry, open_call
+from pipeline.store import CallOutcome, Store
+from tests.unit.store.booking import closed, cpu_entry, new_call, open_call
 from workers.sources import MAX_SOURCE_BYTES
 
 ODD = "a\0b\ud800c\udfffd \U0001f600 \\u0000 é"
@@ -88,24 +88,7 @@ def test_a_call_with_names_and_counts_of_any_length(store: Store, reading_id: in
         awaits_vlm=True,
     )
     assert store.transcriptions.claim_page(reading_id, 1, owner="vlm", lease_s=60)
-    call = Call(
-        reading_id=reading_id,
-        page_number=1,
-        attempt=1,
-        submission_id=None,
-        request_id=LONG,
-        model_id=LONG + ODD,
-        tier=LONG,
-        width_px=1120,
-        height_px=1568,
-        cost_centre=PAYER.cost_centre,
-        predicted_visual_tokens=2_240,
-        predicted_prompt_tokens=2_455,
-        temperature=0.1,
-        started_at_s=WHEN.timestamp(),
-        reserved_tokens=4_300,
-        reserved_micro=1_200,
-    )
+    call = new_call(reading_id, request_id=LONG, model_id=LONG + ODD, tier=LONG)
     open_call(store, call)
     usage = TokenUsage(
         prompt_tokens=MOST_TOKENS,

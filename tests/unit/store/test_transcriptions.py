@@ -8,8 +8,8 @@ from models.document import Document, MediaType
 from models.page import Route
 from models.tables import PageState
 from models.transcription import DegradedCode, Evidence, TokenUsage, Verdict
-from pipeline.store import Call, CallOutcome, ClosedCall, OpenedReading, Store, TakeOver
-from tests.unit.store.booking import BOOK, PAYER, WHEN, closed, cpu_entry, open_call
+from pipeline.store import CallOutcome, ClosedCall, OpenedReading, Store, TakeOver
+from tests.unit.store.booking import BOOK, closed, cpu_entry, new_call, open_call
 
 DOCUMENT = Document(document_id="ab" * 32, media_type=MediaType.PDF, byte_count=10, page_count=2)
 FINGERPRINT = "f" * 64
@@ -40,27 +40,6 @@ def read(store: Store, reading_id: int, page_number: int, *, awaits_vlm: bool = 
         entry=cpu_entry(reading_id, page_number),
         degraded_code=code,
         awaits_vlm=awaits_vlm,
-    )
-
-
-def call(reading_id: int, attempt: int = 1) -> Call:
-    return Call(
-        reading_id=reading_id,
-        page_number=1,
-        attempt=attempt,
-        submission_id=None,
-        request_id=f"r/{attempt}",
-        model_id="qwen",
-        tier="full",
-        width_px=1120,
-        height_px=1568,
-        cost_centre=PAYER.cost_centre,
-        predicted_visual_tokens=2_240,
-        predicted_prompt_tokens=2_455,
-        temperature=0.1,
-        started_at_s=WHEN.timestamp(),
-        reserved_tokens=4_300,
-        reserved_micro=1_200,
     )
 
 
@@ -128,10 +107,10 @@ def test_only_its_owner_can_settle_it(store: Store, reading_id: int) -> None:
 
 def test_every_call_is_booked_with_what_came_of_it(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id)
-    open_call(store, call(reading_id, 1))
-    store.transcriptions.close_call(closed(call(reading_id, 1), outcome(Verdict.REPETITION)))
-    open_call(store, call(reading_id, 2))
-    assert finish(store, reading_id, last_call=closed(call(reading_id, 2), outcome()))
+    open_call(store, new_call(reading_id, 1))
+    store.transcriptions.close_call(closed(new_call(reading_id, 1), outcome(Verdict.REPETITION)))
+    open_call(store, new_call(reading_id, 2))
+    assert finish(store, reading_id, last_call=closed(new_call(reading_id, 2), outcome()))
     first, second = store.transcriptions.attempts(reading_id, 1)
     assert (first.attempt, first.verdict, first.usage) == (1, Verdict.REPETITION, BILLED)
     assert first.evidence == outcome().evidence
@@ -140,18 +119,18 @@ def test_every_call_is_booked_with_what_came_of_it(store: Store, reading_id: int
 
 def test_the_last_call_is_booked_though_the_page_went_to_another(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id, owner="slow", lease_s=-1)
-    open_call(store, call(reading_id), "slow")
+    open_call(store, new_call(reading_id), "slow")
     assert store.pages.reclaim_leases(lambda owner: True) == 1
-    assert not finish(store, reading_id, owner="slow", last_call=closed(call(reading_id), outcome()))
+    assert not finish(store, reading_id, owner="slow", last_call=closed(new_call(reading_id), outcome()))
     assert [one.usage for one in store.transcriptions.attempts(reading_id, 1)] == [BILLED]
 
 
 def test_a_call_is_closed_once(store: Store, reading_id: int) -> None:
     assert claim(store, reading_id)
-    open_call(store, call(reading_id))
-    store.transcriptions.close_call(closed(call(reading_id), outcome()))
+    open_call(store, new_call(reading_id))
+    store.transcriptions.close_call(closed(new_call(reading_id), outcome()))
     store.transcriptions.close_call(
-        closed(call(reading_id), outcome(Verdict.EMPTY, TokenUsage(prompt_tokens=1, completion_tokens=1)))
+        closed(new_call(reading_id), outcome(Verdict.EMPTY, TokenUsage(prompt_tokens=1, completion_tokens=1)))
     )
     assert [one.usage for one in store.transcriptions.attempts(reading_id, 1)] == [BILLED]
 
@@ -160,7 +139,7 @@ def test_a_lost_owner_gives_its_page_back_to_wait_and_its_call_is_booked_as_aban
     store: Store, reading_id: int
 ) -> None:
     assert claim(store, reading_id, owner="dead")
-    open_call(store, call(reading_id), "dead")
+    open_call(store, new_call(reading_id), "dead")
     assert store.transcriptions.close_abandoned(BOOK) == 0
     assert store.pages.release_leases("dead") == 1
     assert state(store, reading_id) is PageState.AWAITING_VLM
