@@ -164,10 +164,6 @@ class StatementStore:
             return session.scalar(query) or 0
 
 
-def _is_sqlite(session: Session) -> bool:
-    return session.get_bind().dialect.name == "sqlite"
-
-
 def prefer_the_index(session: Session) -> None:
     """For one transaction PostgreSQL is told that the index's pages lie side by side, as they do: by its defaults it
     would rather read the whole table, whatever other months it holds."""
