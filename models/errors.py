@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from models.budget import BudgetMonth
@@ -122,6 +123,45 @@ class StoreUnreachable(StoreUnavailable):
 
     code = "store_unreachable"
     retryable = True
+
+
+class PoolBusy(DoctriageError):
+    """The pool takes on no more for now: so much waits already. Try again after ``retry_after_s``."""
+
+    code = "pool_busy"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), retry_after_s=self.retry_after_s), self.args
+
+
+class SubmissionNotOpen(DoctriageError):
+    """There is no such submission, or it is finished or cancelled, so nothing can be added to it or changed."""
+
+    code = "submission_not_open"
+
+
+class BrokerUnavailable(DoctriageError):
+    """The pool's broker does not answer, or refuses."""
+
+    code = "broker_unavailable"
+
+
+class WorkerLost(PageFailed):
+    """The worker that had it was lost, again and again."""
+
+    code = "worker_lost"
+    retryable = True
+
+
+class Cancelled(DoctriageError):
+    """Its submission was cancelled before it was read."""
+
+    code = "cancelled"
 
 
 class PageNotFound(DoctriageError):

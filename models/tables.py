@@ -25,10 +25,12 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from models.budget import WhenSpent
+from models.pool import DEFAULT_PRIORITY, Queue, SourceState, SubmissionState
 from models.text import writable
 
 
@@ -101,12 +103,14 @@ class DocumentRow(Base):
 
 class ReadingRow(Base):
     """One document read with one set of settings; ``fingerprint`` names all that can change the result,
-    ``cpu_fingerprint`` all that can change what the CPU reads."""
+    ``cpu_fingerprint`` all that can change what the CPU reads. ``submission_id`` is the pool's submission that its
+    pages are read for, and that pays; the embedded executor names none."""
 
     __tablename__ = "readings"
     __table_args__ = (
         UniqueConstraint("document_id", "fingerprint"),
         Index(None, "document_id", "cpu_fingerprint"),
+        Index(None, "state", "submission_id"),
     )
 
     reading_id: Mapped[int] = mapped_column(primary_key=True)
@@ -116,11 +120,14 @@ class ReadingRow(Base):
     state: Mapped[ReadingState] = mapped_column(_enum_column(ReadingState))
     created_at_s: Mapped[float]
     completed_at_s: Mapped[float | None]
+    submission_id: Mapped[int | None]
 
 
 class PageRow(Base):
     """``attempts`` counts those that came to an end on the CPU: its success, its errors and the crashes
-    and time-outs charged to it. ``degraded_code`` says why a page that needed the VLM has the CPU's text.
+    and time-outs charged to it. ``losses`` counts those that ended because their worker in the pool was lost.
+    ``degraded_code`` says why a page that needed the VLM has the CPU's text.
+    ``settled_at_s`` is when it was last done or failed.
     ``result`` is the page's JSON as it is written out, ``summary`` its row of
     ``pages.jsonl``; they are the last columns, so that SQLite reads the others without them."""
 
@@ -138,13 +145,20 @@ class PageRow(Base):
     error_code: Mapped[str | None] = mapped_column(String(80))
     error_message: Mapped[str | None]
     degraded_code: Mapped[str | None] = mapped_column(String(80))
+    losses: Mapped[int] = mapped_column(default=0, server_default="0")
+    settled_at_s: Mapped[float | None]
     summary: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class SubmissionRow(Base):
     """One run: which folder it wrote into, who pays (``cost_centre``), who started it (``submitter``), with which
-    settings."""
+    settings.
+
+    One that was submitted to the pool has a ``state``. Its ``wishes`` are what the submitter chose, ``is_sealed`` says
+    that all its sources are there, ``submitter_seen_at_s`` when its submitter last was. ``served`` is the number of the
+    last claim made for it, over all of them. ``sealed_passwords`` are encrypted, and gone once it is finished.
+    ``traceparent`` is the W3C trace context that it came with."""
 
     __tablename__ = "submissions"
 
@@ -155,6 +169,14 @@ class SubmissionRow(Base):
     fingerprint: Mapped[str] = mapped_column(String(64))
     created_at_s: Mapped[float]
     finished_at_s: Mapped[float | None]
+    state: Mapped[SubmissionState | None] = mapped_column(_enum_column(SubmissionState), index=True)
+    priority: Mapped[int] = mapped_column(default=DEFAULT_PRIORITY, server_default=str(DEFAULT_PRIORITY))
+    wishes: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    sealed_passwords: Mapped[str | None]
+    is_sealed: Mapped[bool] = mapped_column(default=False, server_default=false())
+    submitter_seen_at_s: Mapped[float | None]
+    served: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    traceparent: Mapped[str | None] = mapped_column(String(55))
 
 
 class SourceRow(Base):
@@ -162,10 +184,13 @@ class SourceRow(Base):
 
     ``name`` is what it is called in the outputs; ``output_stem`` is their path below ``out_dir`` without the
     format's suffix (the same as ``name`` unless that is too long for a file name).
+
+    One that was submitted to the pool has a ``state``, and a lease while it is taken in or its outputs are written;
+    ``losses`` counts workers lost over it. ``blob_id`` is the SHA-256 of its bytes.
     """
 
     __tablename__ = "sources"
-    __table_args__ = (UniqueConstraint("submission_id", "name"),)
+    __table_args__ = (UniqueConstraint("submission_id", "name"), Index(None, "state", "submission_id"))
 
     source_id: Mapped[int] = mapped_column(primary_key=True)
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.submission_id"))
@@ -175,6 +200,49 @@ class SourceRow(Base):
     error_code: Mapped[str | None] = mapped_column(String(80))
     error_message: Mapped[str | None]
     written_at_s: Mapped[float | None]
+    state: Mapped[SourceState | None] = mapped_column(_enum_column(SourceState))
+    blob_id: Mapped[str | None] = mapped_column(String(64))
+    byte_count: Mapped[int | None] = mapped_column(BigInteger)
+    lease_owner: Mapped[str | None]
+    lease_expires_at_s: Mapped[float | None]
+    losses: Mapped[int] = mapped_column(default=0, server_default="0")
+    settled_at_s: Mapped[float | None]
+
+
+class LaneRow(Base):
+    """How much of a queue's service a cost centre has had, in pages divided by its weight: the one that has had least
+    is served next."""
+
+    __tablename__ = "lanes"
+
+    stage: Mapped[Queue] = mapped_column(_enum_column(Queue), primary_key=True)
+    cost_centre: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
+    passed: Mapped[float]
+
+
+class VlmSlotRow(Base):
+    """A place for one call in flight to a VLM service, shared by all workers that call it."""
+
+    __tablename__ = "vlm_slots"
+
+    service: Mapped[str] = mapped_column(String(200), primary_key=True)
+    slot: Mapped[int] = mapped_column(primary_key=True)
+    owner: Mapped[str | None]
+    expires_at_s: Mapped[float | None]
+
+
+class WatchedFileRow(Base):
+    """A file of a watched folder as it was when it was read last, and what came of it."""
+
+    __tablename__ = "watched_files"
+
+    folder: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
+    name: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
+    byte_count: Mapped[int] = mapped_column(BigInteger)
+    mtime_ns: Mapped[int] = mapped_column(BigInteger)
+    outcome: Mapped[str] = mapped_column(String(20))
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.submission_id"))
+    seen_at_s: Mapped[float]
 
 
 class VlmAttemptRow(Base):

@@ -27,6 +27,8 @@ WITHOUT_EFFECT: frozenset[str] = frozenset(
         "log_level",
         "intake",
         "executor",
+        "pool",
+        "blobs",
         "rasterise.pages_per_call",
         "rasterise.timeout_s",
         "read.ocr_timeout_s",

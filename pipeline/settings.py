@@ -162,17 +162,53 @@ class ChargebackSettings(Section):
 
 
 class ExecutorSettings(Section):
-    """``jobs``: worker processes, None for one a CPU. A worker that has read ``max_pages_per_worker``, or
-    keeps more than ``max_bytes_per_worker`` in memory after a batch, is replaced by a fresh one. It gets no
-    more than ``memory_limit_bytes``: a page that swells costs itself, not the machine. Reading takes 1 to
-    1.5 GB, opening the largest image allowed 1.3 GB."""
+    """``kind``: processes of this machine, or the pool of workers behind a broker. ``jobs``: worker processes, None
+    for one a CPU. A worker that has read ``max_pages_per_worker``, or keeps more than ``max_bytes_per_worker`` in
+    memory after a batch, is replaced by a fresh one. It gets no more than ``memory_limit_bytes``: a page that swells
+    costs itself, not the machine. Reading takes 1 to 1.5 GB, opening the largest image allowed 1.3 GB."""
 
+    kind: Literal["local", "celery"] = "local"
     jobs: int | None = Field(default=None, ge=1)
     page_timeout_s: Seconds = 300
     max_pages_per_worker: int = Field(default=500, gt=0)
     max_bytes_per_worker: int = Field(default=4 * 2**30, gt=0)
     memory_limit_bytes: int = Field(default=6 * 2**30, ge=2**30, le=2**62)
     max_attempts: int = Field(default=2, ge=1)
+
+
+class PoolSettings(Section):
+    """The pool of workers. ``broker_url`` is Redis's (redis://…) or RabbitMQ's (amqp://…).
+
+    ``visibility_timeout_s`` is how long Redis waits for a message to be acknowledged, None for what the longest task
+    needs. A worker that says nothing for ``lease_s`` loses its pages to others; a page that was lost ``max_losses``
+    times fails. ``max_waiting_pages`` and ``max_waiting_sources`` bound what the pool takes on. ``weights`` are the
+    shares of cost centres (JSON), 1 where none is named. ``secret_key`` seals passwords on their way to the workers.
+    """
+
+    broker_url: SecretStr | None = None
+    visibility_timeout_s: Seconds | None = None
+    lease_s: float = Field(default=60, ge=5, le=86_400)
+    max_losses: int = Field(default=5, ge=1, le=100)
+    max_waiting_pages: int = Field(default=200_000, ge=1)
+    max_waiting_sources: int = Field(default=20_000, ge=1)
+    pages_per_claim: int = Field(default=2, ge=1, le=64)
+    weights: dict[str, Annotated[float, Field(gt=0, le=1_000)]] = Field(default_factory=dict)
+    secret_key: SecretStr | None = None
+    reconcile_every_s: float = Field(default=10, ge=0.5, le=3_600)
+    metrics_port: int | None = Field(default=None, ge=1, le=65_535)
+
+
+class BlobSettings(Section):
+    """Where documents' bytes and results are kept. ``url``: None for a folder in the state folder, file:///… for one
+    that machines share, s3://bucket/prefix for an S3-compatible store at ``endpoint_url``. What is fetched from a
+    store is kept in the state folder, up to ``cache_bytes``. Results are kept ``results_kept_s``, None for ever."""
+
+    url: str | None = Field(default=None, min_length=1)
+    endpoint_url: str | None = Field(default=None, min_length=1)
+    key: str | None = Field(default=None, min_length=1)
+    secret: SecretStr | None = None
+    cache_bytes: int = Field(default=4 * 2**30, ge=2**20)
+    results_kept_s: float | None = Field(default=None, gt=0)
 
 
 class Settings(BaseSettings):
@@ -193,6 +229,8 @@ class Settings(BaseSettings):
     vlm: VlmSettings = VlmSettings()
     chargeback: ChargebackSettings = ChargebackSettings()
     executor: ExecutorSettings = ExecutorSettings()
+    pool: PoolSettings = PoolSettings()
+    blobs: BlobSettings = BlobSettings()
 
     @field_validator("home", mode="before")
     @classmethod

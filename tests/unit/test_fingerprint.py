@@ -108,6 +108,8 @@ def test_every_setting_is_either_without_effect_or_counted() -> None:
         "triage",
         "vlm",
         "chargeback",
+        "pool",
+        "blobs",
     }
     assert {"rasterise.dpi", "read.engine", "read.languages", "route"} <= counted
 

@@ -1,0 +1,129 @@
+"""what the pool of workers keeps: submissions and sources on their way, lanes, places for calls, watched files"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+SORTED_TEXT: Final = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+
+INDEXES: Final = {
+    "submissions": ("state",),
+    "sources": ("state", "submission_id"),
+    "readings": ("state", "submission_id"),
+}
+
+
+def upgrade() -> None:
+    for table, columns in _added().items():
+        for column in columns:
+            op.add_column(table, column)
+    for table, names in INDEXES.items():
+        op.create_index(op.f(_index_of(table)), table, list(names))
+    op.create_table(
+        "lanes",
+        sa.Column(
+            "stage",
+            sa.Enum("intake", "ocr", "vlm", "assemble", name="queue", native_enum=False, length=20),
+            nullable=False,
+        ),
+        sa.Column("cost_centre", SORTED_TEXT, nullable=False),
+        sa.Column("passed", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("stage", "cost_centre", name=op.f("pk_lanes")),
+    )
+    op.create_table(
+        "vlm_slots",
+        sa.Column("service", sa.String(length=200), nullable=False),
+        sa.Column("slot", sa.Integer(), nullable=False),
+        sa.Column("owner", sa.String(), nullable=True),
+        sa.Column("expires_at_s", sa.Double(), nullable=True),
+        sa.PrimaryKeyConstraint("service", "slot", name=op.f("pk_vlm_slots")),
+    )
+    op.create_table(
+        "watched_files",
+        sa.Column("folder", SORTED_TEXT, nullable=False),
+        sa.Column("name", SORTED_TEXT, nullable=False),
+        sa.Column("byte_count", sa.BigInteger(), nullable=False),
+        sa.Column("mtime_ns", sa.BigInteger(), nullable=False),
+        sa.Column("outcome", sa.String(length=20), nullable=False),
+        sa.Column("submission_id", sa.Integer(), nullable=True),
+        sa.Column("seen_at_s", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["submission_id"],
+            ["submissions.submission_id"],
+            name=op.f("fk_watched_files_submission_id_submissions"),
+        ),
+        sa.PrimaryKeyConstraint("folder", "name", name=op.f("pk_watched_files")),
+    )
+
+
+def downgrade() -> None:
+    for table in ("watched_files", "vlm_slots", "lanes"):
+        op.drop_table(table)
+    for table in INDEXES:
+        op.drop_index(op.f(_index_of(table)), table_name=table)
+    for table, columns in _added().items():
+        for column in reversed(columns):
+            op.drop_column(table, column.name)
+
+
+def _index_of(table: str) -> str:
+    return "ix_" + "_".join(f"{table}_{name}" for name in INDEXES[table])
+
+
+def _added() -> Mapping[str, Sequence[sa.Column[Any]]]:
+    """Table, and its new columns. Programs of before leave them out of what they insert."""
+    return {
+        "submissions": (
+            sa.Column(
+                "state",
+                sa.Enum(
+                    "open", "finished", "cancelled", name="submissionstate", native_enum=False, length=20
+                ),
+                nullable=True,
+            ),
+            sa.Column("priority", sa.Integer(), server_default="5", nullable=False),
+            sa.Column("wishes", sa.JSON(none_as_null=True), nullable=True),
+            sa.Column("sealed_passwords", sa.String(), nullable=True),
+            sa.Column("is_sealed", sa.Boolean(), server_default=sa.false(), nullable=False),
+            sa.Column("submitter_seen_at_s", sa.Double(), nullable=True),
+            sa.Column("served", sa.BigInteger(), server_default="0", nullable=False),
+            sa.Column("traceparent", sa.String(length=55), nullable=True),
+        ),
+        "sources": (
+            sa.Column(
+                "state",
+                sa.Enum(
+                    "received",
+                    "in_intake",
+                    "reading",
+                    "read",
+                    "being_written",
+                    "settled",
+                    name="sourcestate",
+                    native_enum=False,
+                    length=20,
+                ),
+                nullable=True,
+            ),
+            sa.Column("blob_id", sa.String(length=64), nullable=True),
+            sa.Column("byte_count", sa.BigInteger(), nullable=True),
+            sa.Column("lease_owner", sa.String(), nullable=True),
+            sa.Column("lease_expires_at_s", sa.Double(), nullable=True),
+            sa.Column("losses", sa.Integer(), server_default="0", nullable=False),
+            sa.Column("settled_at_s", sa.Double(), nullable=True),
+        ),
+        "readings": (sa.Column("submission_id", sa.Integer(), nullable=True),),
+        "pages": (
+            sa.Column("losses", sa.Integer(), server_default="0", nullable=False),
+            sa.Column("settled_at_s", sa.Double(), nullable=True),
+        ),
+    }
