@@ -1,4 +1,4 @@
-"""The PostgreSQL server that tests share, started by the first that needs it, and a database of its own for each."""
+"""The servers that tests share, each started by the first that needs it, and a database of its own for each."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ settings.load_profile("untimed")
 
 if TYPE_CHECKING:
     from tests.postgres import PostgresServer
+    from tests.rabbitmq_server import RabbitmqServer
+    from tests.redis_server import RedisServer
+    from tests.server_parts import Broker
 
 TEMPLATE = "template_doctriage"
 
@@ -44,3 +47,38 @@ def empty_postgres_url(postgres: PostgresServer) -> Iterator[SecretStr]:
     """A database without tables."""
     with postgres.database() as name:
         yield postgres.url(name)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    from tests.redis_server import running_redis
+
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_server() -> Iterator[RabbitmqServer]:
+    from tests.rabbitmq_server import running_rabbitmq
+
+    with running_rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_broker(redis_server: RedisServer) -> Broker:
+    """Up, and without a message."""
+    return redis_server.broker()
+
+
+@pytest.fixture
+def rabbitmq_broker(rabbitmq_server: RabbitmqServer) -> Broker:
+    """Up, and without a message."""
+    return rabbitmq_server.broker()
+
+
+@pytest.fixture(params=["redis", "rabbitmq"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """The test runs on both, and starts the one that it runs on."""
+    found: Broker = request.getfixturevalue(f"{request.param}_broker")
+    return found
