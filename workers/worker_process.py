@@ -5,36 +5,26 @@ Results go from here to the database, page by page; the executor only hears abou
 
 from __future__ import annotations
 
-import faulthandler
-import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 import psutil
-import structlog
 
-from models.document import Document
 from models.errors import (
-    DoctriageError,
-    DocumentEncrypted,
     DocumentFailed,
     DocumentRejected,
-    EngineError,
     EngineUnavailable,
     OutputNotWritable,
-    PageFailed,
     StoreUnavailable,
 )
-from models.page import PageResult, Route
-from pipeline.blobs import BlobStore, Snapshot
+from pipeline.blobs import BlobStore
 from pipeline.chargeback.entries import Account
-from pipeline.publish import DiskFull, ReadingUnfinished, not_writable, publish_document
+from pipeline.publish import DiskFull, ReadingUnfinished, publish_document
 from pipeline.store import Store, connect_store
 from workers.child_process import begin_child
-from workers.cpu_time import cpu_seconds
+from workers.document_intake import DocumentIntake
 from workers.messages import (
     Hello,
     Identified,
@@ -42,8 +32,6 @@ from workers.messages import (
     IntakeAccepted,
     IntakeRefused,
     IntakeTask,
-    PageDone,
-    PageEscalated,
     PagesClaimed,
     ReadTask,
     Reply,
@@ -56,18 +44,13 @@ from workers.messages import (
     WriteTask,
 )
 from workers.owner import current_owner
-from workers.page_settlement import CpuAttempt, charge_attempt, finish_attempt
+from workers.page_reading import PageReader
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
 
-WATCHDOG_SLACK_S = 60.0
-"""The executor kills a silent worker; this much later the worker ends itself, should the executor be gone."""
-
 LEASE_SLACK_S = 120.0
 """What a lease allows beyond the time limit of each of its pages."""
-
-log = structlog.get_logger()
 
 
 def work(connection: Connection, setup: WorkerSetup) -> None:
@@ -92,6 +75,9 @@ class WorkerProcess:
         self._setup = setup
         self._settings = setup.settings
         self._blobs = BlobStore(setup.settings.home)
+        self._intake = DocumentIntake(
+            settings=setup.settings, pdf=lambda: self._engines.pdf, blobs=self._blobs, store=self.store
+        )
 
     def do(self, task: Task) -> None:
         """Do the task and answer; what ends the run is answered too, for the executor to raise."""
@@ -106,6 +92,18 @@ class WorkerProcess:
     def _engines(self) -> Engines:
         return self._setup.build_engines(self._settings)
 
+    @cached_property
+    def _reader(self) -> PageReader:
+        return PageReader(
+            settings=self._settings,
+            policy=self._setup.policy,
+            plan=self._setup.plan,
+            store=self.store,
+            blobs=self._blobs,
+            engines=self._engines,
+            owner=self.owner,
+        )
+
     def _replies(self, task: Task) -> Iterator[Reply]:
         match task:
             case IdentifyTask():
@@ -119,144 +117,28 @@ class WorkerProcess:
             case _:
                 assert_never(task)
 
-    # Intake
-
     def _take_in(self, task: IntakeTask) -> IntakeAccepted | IntakeRefused:
         try:
-            snapshot = self._blobs.take(task.path, max_bytes=self._settings.intake.max_bytes)
-            try:
-                document, password = self._inspect(snapshot)
-            except BaseException:
-                self._blobs.discard(snapshot)
-                raise
+            document, password = self._intake.take_in(task.path, self._setup.passwords)
         except DocumentRejected as error:
             return IntakeRefused(
                 source_number=task.source_number, code=error.code, message=f"{task.name}: {error}"
             )
-        self._blobs.keep(snapshot)
-        self.store.pages.save_document(document)
         return IntakeAccepted(source_number=task.source_number, document=document, password=password)
 
-    def _inspect(self, snapshot: Snapshot) -> tuple[Document, str | None]:
-        """The document and the password that opened it: none first, then each of the run's."""
-        from pipeline.intake import inspect_source
-
-        refusal: DocumentEncrypted | None = None
-        for password in (None, *self._setup.passwords):
-            try:
-                document = inspect_source(
-                    snapshot.path,
-                    pdf=self._engines.pdf,
-                    limits=self._settings.intake,
-                    password=password,
-                )
-            except DocumentEncrypted as error:
-                refusal = error
-            else:
-                return document, password
-        assert refusal is not None
-        raise refusal
-
-    # Reading
-
     def _read(self, task: ReadTask) -> Iterator[Reply]:
-        engines = self._engines
-        limit_s = self._settings.executor.page_timeout_s
+        reader = self._reader  # the engines are loaded before a page is claimed
         claimed = self.store.pages.claim_pages(
             task.reading_id,
             task.page_numbers,
             owner=self.owner,
-            lease_s=limit_s * len(task.page_numbers) + LEASE_SLACK_S,
+            lease_s=self._settings.executor.page_timeout_s * len(task.page_numbers) + LEASE_SLACK_S,
         )
         yield PagesClaimed(page_numbers=claimed)
-        self._watch(limit_s)
-        started_cpu_s = cpu_seconds()
-        try:
-            for page_number, outcome in self._outcomes(engines, task, claimed):
-                reply = self._settle(task, page_number, outcome, cpu_seconds() - started_cpu_s)
-                self.store.pages.complete_reading(task.reading_id)
-                if reply is not None:
-                    yield reply
-                self._watch(limit_s)
-                started_cpu_s = cpu_seconds()
-        finally:
-            faulthandler.cancel_dump_traceback_later()
-
-    def _watch(self, limit_s: float) -> None:
-        """End this process should the page hang and nobody be left to end it."""
-        faulthandler.dump_traceback_later(limit_s + WATCHDOG_SLACK_S, exit=True)
-
-    def _outcomes(
-        self, engines: Engines, task: ReadTask, page_numbers: tuple[int, ...]
-    ) -> Iterator[tuple[int, PageResult | PageFailed]]:
-        """One outcome a page, whatever the stages do: what they raise fails the page they were at."""
-        from pipeline.page_pipeline import read_pages
-
-        left = list(page_numbers)
-        path = self._blobs.path(task.document.document_id)
-        while left:
-            try:
-                for page_number, outcome in read_pages(
-                    path,
-                    task.document,
-                    tuple(left),
-                    engines,
-                    self._settings,
-                    self._setup.policy,
-                    self._setup.plan,
-                    task.password,
-                ):
-                    left.remove(page_number)
-                    yield page_number, outcome
-                failure = PageFailed("the page was not rendered")
-            except (EngineUnavailable, StoreUnavailable):
-                raise
-            except DoctriageError as error:
-                failure = error if isinstance(error, PageFailed) else PageFailed(str(error))
-            except Exception as error:
-                _stop_where_the_disk_is_full(error)
-                log.warning(
-                    "page_failed",
-                    document_id=task.document.document_id,
-                    page_number=left[0],
-                    exc_info=True,
-                )
-                failure = EngineError(f"page {left[0]}: {type(error).__name__}: {error}")
-            if left:
-                yield left.pop(0), failure
-
-    def _settle(
-        self, task: ReadTask, page_number: int, outcome: PageResult | PageFailed, cpu_s: float
-    ) -> Reply | None:
-        """Store the outcome. None when the page is not ours any more: somebody else answers for it."""
-        attempt = CpuAttempt(
-            reading_id=task.reading_id,
-            document_id=task.document.document_id,
-            page_number=page_number,
-            owner=self.owner,
-            account=Account(
-                payer=task.payer, price_book=self._setup.price_book, model_id=self._setup.plan.model_id
-            ),
-            cpu_s=cpu_s,
+        account = Account(
+            payer=task.payer, price_book=self._setup.price_book, model_id=self._setup.plan.model_id
         )
-        if isinstance(outcome, PageResult):
-            try:
-                return self._finish(attempt, outcome)
-            except (TypeError, ValueError) as error:
-                outcome = EngineError(f"page {page_number}: the result cannot be stored ({error})")
-        return charge_attempt(
-            self.store.pages, attempt, outcome, max_attempts=self._settings.executor.max_attempts
-        )
-
-    def _finish(self, attempt: CpuAttempt, result: PageResult) -> PageDone | PageEscalated | None:
-        awaits_vlm = result.route is Route.OCR_DEGRADED and self._settings.vlm.is_configured
-        if not finish_attempt(self.store.pages, attempt, result, awaits_vlm=awaits_vlm):
-            return None
-        if awaits_vlm:
-            return PageEscalated(page_number=attempt.page_number)
-        return PageDone(page_number=attempt.page_number, route=result.route, elapsed_s=result.elapsed_s)
-
-    # Writing
+        yield from reader.read_claimed(task.reading_id, task.document, claimed, account, task.password)
 
     def _write(self, task: WriteTask) -> SourceWritten | SourceNotWritten:
         assert self._setup.out_dir is not None
@@ -281,11 +163,3 @@ class WorkerProcess:
             failed_pages=published.failed_pages,
             outputs=published.outputs,
         )
-
-
-def _stop_where_the_disk_is_full(error: Exception) -> None:
-    """Nothing more can be read without room for temporary files, so the run ends once and not page by page."""
-    if isinstance(error, OSError):
-        refusal = not_writable(Path(tempfile.gettempdir()), error)
-        if isinstance(refusal, DiskFull):
-            raise refusal from error
