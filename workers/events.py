@@ -173,6 +173,7 @@ class IngestReport:
     these pages, in earlier runs too; ``bills`` are what this run has booked, one a currency. ``budgets`` are
     those of its cost centre of which more is spent than their warning allows. ``elapsed_s`` is
     wall-clock time. ``is_interrupted``: stopped by Ctrl-C; the same command goes on where it stopped.
+    ``submission_id``: None where it was stopped before it began.
     """
 
     documents: tuple[DocumentReport, ...]
@@ -191,3 +192,4 @@ class IngestReport:
     failed_pages: int
     elapsed_s: float
     is_interrupted: bool
+    submission_id: int | None = None

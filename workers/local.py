@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from workers.local_run import (
     PageCounter,
     RunEnd,
     RunTask,
+    RunTerms,
     opened_store,
     refuse_state_folder,
     run_terms,
@@ -31,9 +32,9 @@ from workers.messages import EngineBuilder
 from workers.references import document_id_of
 from workers.report import RunTotals, finish_run
 from workers.run_budgets import budgets_to_warn_of, require_budget
-from workers.sources import RUN_FILES, find_sources
+from workers.sources import RUN_FILES, Source, find_sources
 
-__all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest"]
+__all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest", "ingest_sources"]
 
 
 def ingest(
@@ -55,7 +56,6 @@ def ingest(
     engine or language, ``StoreUnavailable`` when the state folder or the database cannot be used.
     Call it from a module that can be imported anew (worker processes are spawned), on the main thread.
     """
-    started_s = time.monotonic()
     terms = run_terms(settings, request.cost_centre, policy)
     if settings.vlm.is_configured:
         _ = vlm_endpoint(settings.vlm, terms.plan)
@@ -64,6 +64,22 @@ def ingest(
     refuse_state_folder(request.paths, home)
     prepare_folder(request.out_dir, RUN_FILES)
     sources = tuple(find_sources(request.paths, left_out=(request.out_dir, home)))
+    return ingest_sources(sources, request, terms, on_event=on_event, engine_builder=engine_builder)
+
+
+def ingest_sources(
+    sources: Sequence[Source],
+    request: IngestRequest,
+    terms: RunTerms,
+    *,
+    on_event: Callable[[Event], None],
+    engine_builder: EngineBuilder = build_engines,
+    rows_dir: Path | None = None,
+) -> IngestReport:
+    """``ingest`` of sources that were found before, whatever the request's paths. ``pages.jsonl`` and
+    ``failures.jsonl`` are written into ``rows_dir`` where one is given, instead of ``request.out_dir``, which is
+    there and absolute."""
+    started_s = time.monotonic()
     task = RunTask(
         sources=sources,
         passwords=request.passwords,
@@ -77,7 +93,7 @@ def ingest(
         end = LocalRun(terms, store, counter).run(task, engine_builder)
         budgets = budgets_to_warn_of(store.budgets, terms.account.payer.cost_centre)
         elapsed_s = time.monotonic() - started_s
-        return _report(store, request.out_dir, end, counter, budgets=budgets, elapsed_s=elapsed_s)
+        return _report(store, rows_dir or request.out_dir, end, counter, budgets=budgets, elapsed_s=elapsed_s)
 
 
 def _report(
@@ -123,21 +139,25 @@ def find_page(reference: str, page_number: int, *, settings: Settings) -> Stored
             media_type=document.media_type,
             page_number=page_number,
             page=page,
-            blob_path=BlobStore(home).path(document_id),
+            blobs=BlobStore(home, settings.blobs),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPage:
-    """A finished page as the database keeps it: ``page`` is one entry of the JSON's ``pages``,
-    ``blob_path`` our copy of the document's bytes."""
+    """A finished page as the database keeps it: ``page`` is one entry of the JSON's ``pages``."""
 
     source: str
     document_id: str
     media_type: MediaType
     page_number: int
     page: Mapping[str, object]
-    blob_path: Path
+    blobs: BlobStore
+
+    @property
+    def blob_path(self) -> Path:
+        """Our copy of the document's bytes. Raises ``BlobMissing``, ``BlobDamaged`` and ``StoreUnavailable``."""
+        return self.blobs.local_path(self.document_id)
 
 
 def _why_no_page(store: Store, document: Document | None, document_id: str, page_number: int) -> str:

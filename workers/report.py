@@ -67,6 +67,7 @@ def finish_run(
         failed_pages=tally.failed_pages,
         elapsed_s=totals.elapsed_s,
         is_interrupted=totals.is_interrupted,
+        submission_id=submission_id,
     )
 
 

@@ -46,9 +46,13 @@ class Source:
     problem: str | None = None
 
 
-def find_sources(paths: Iterable[Path], *, left_out: Iterable[Path]) -> Iterator[Source]:
-    """Every source once, in a fixed order, each under a name of its own."""
+def find_sources(
+    paths: Iterable[Path], *, left_out: Iterable[Path], taken: Iterable[str] = ()
+) -> Iterator[Source]:
+    """Every source once, in a fixed order, each under a name of its own; names in ``taken`` are others' already."""
     naming = _Naming()
+    for name in taken:
+        naming.take(name)
     folders = frozenset(os.path.realpath(folder) for folder in left_out)
     seen: set[str] = set()
     for root in paths:
@@ -177,11 +181,16 @@ class _Naming:
     def source(self, found: _Found) -> Source:
         wanted = os.fsencode(found.relative).decode("utf-8", "backslashreplace")
         name = self._free_name(_fitted(wanted, MAX_SOURCE_BYTES))
+        stem = self.take(name)
+        return Source(path=found.path, name=name, wanted=wanted, output_stem=stem, problem=found.problem)
+
+    def take(self, name: str) -> str:
+        """The stem of the outputs."""
         stem = _stem(name)
         self.names.add(name)
         self.files.update(_output_names(stem))
         self.folders.update(_folders_of(stem))
-        return Source(path=found.path, name=name, wanted=wanted, output_stem=stem, problem=found.problem)
+        return stem
 
     def _free_name(self, wanted: str) -> str:
         parts = wanted.split("/")
