@@ -128,13 +128,13 @@ def measure(page_count: int, *, cap: int, quick_s: float, slow_s: float, dpi: in
 def prepare(pdf: Path, store: Store, settings: Settings) -> tuple[Document, int, tuple[str, ...]]:
     """Take in the document, and let each of its pages wait for the VLM as if it had been read: the first of each
     kind are, the others get their results. Also gives the texts of the kinds."""
-    blobs = BlobStore(settings.home)
+    blobs = BlobStore(settings.home, settings.blobs)
     snapshot = blobs.take(pdf, max_bytes=2**30)
     document = inspect_source(snapshot.path, pdf=build_pdf_engine(), limits=settings.intake, password=None)
-    path = blobs.keep(snapshot)
+    blobs.keep(snapshot)
     store.pages.save_document(document)
     reading_id = store.pages.open_reading(document, "benchmark", force=False).reading_id
-    kinds = _read_kinds(path, document, settings)
+    kinds = _read_kinds(blobs.local_path(document.document_id), document, settings)
     account = open_account(OWNER, settings.chargeback, load_plan(settings.vlm))
     for number in range(1, document.page_count + 1):
         page = {**kinds[(number - 1) % len(kinds)], "page_number": number}

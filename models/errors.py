@@ -125,6 +125,30 @@ class StoreUnreachable(StoreUnavailable):
     retryable = True
 
 
+class BlobMissing(DocumentRejected, PageFailed):
+    """Our copy of the document is gone: it cannot be taken in, nor its pages be read."""
+
+    code = "blob_missing"
+
+
+class BlobDamaged(DocumentRejected, PageFailed):
+    """Our copy of the document is not the bytes that it is named for."""
+
+    code = "blob_damaged"
+
+
+class ResultMissing(DoctriageError):
+    """No such output is kept."""
+
+    code = "result_missing"
+
+
+class ResultExpired(ResultMissing):
+    """It was kept for as long as outputs are."""
+
+    code = "result_expired"
+
+
 class PoolBusy(DoctriageError):
     """The pool takes on no more for now: so much waits already. Try again after ``retry_after_s``."""
 

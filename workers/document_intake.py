@@ -43,7 +43,8 @@ class DocumentIntake:
     def inspect_blob(self, document_id: str, passwords: Sequence[str]) -> tuple[Document, str | None]:
         """Look at bytes that are in the blob store already, and stay there. Raises ``DocumentRejected`` and
         ``StoreUnavailable``."""
-        document, password = self._inspect(self.blobs.path(document_id), passwords)
+        with self.blobs.lent(document_id) as path:
+            document, password = self._inspect(path, passwords)
         self.store.pages.save_document(document)
         return document, password
 

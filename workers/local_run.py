@@ -79,7 +79,7 @@ def opened_store(terms: RunTerms) -> Iterator[Store]:
     """With what runs that died have left cleared away, before and after."""
     home = terms.settings.home
     with contextlib.closing(open_store(home, terms.settings.database_url)) as store:
-        BlobStore(home).remove_abandoned()
+        BlobStore(home, terms.settings.blobs).remove_abandoned()
         store.pages.reclaim_leases(is_alive)
         store.transcriptions.close_abandoned(terms.account.price_book)
         try:

@@ -99,15 +99,10 @@ class PageReader:
         self, document: Document, page_numbers: Sequence[int], password: str | None
     ) -> Iterator[tuple[int, PageResult | PageFailed]]:
         """One outcome a page, whatever the stages do: what they raise fails the page they were at."""
-        from pipeline.page_pipeline import read_pages
-
         left = list(page_numbers)
-        path = self.blobs.path(document.document_id)
         while left:
             try:
-                for page_number, outcome in read_pages(
-                    path, document, tuple(left), self.engines, self.settings, self.policy, self.plan, password
-                ):
+                for page_number, outcome in self._read(document, tuple(left), password):
                     left.remove(page_number)
                     yield page_number, outcome
                 failure = PageFailed("the page was not rendered")
@@ -123,6 +118,16 @@ class PageReader:
                 failure = EngineError(f"page {left[0]}: {type(error).__name__}: {error}")
             if left:
                 yield left.pop(0), failure
+
+    def _read(
+        self, document: Document, page_numbers: tuple[int, ...], password: str | None
+    ) -> Iterator[tuple[int, PageResult | PageFailed]]:
+        from pipeline.page_pipeline import read_pages
+
+        with self.blobs.lent(document.document_id) as path:
+            yield from read_pages(
+                path, document, page_numbers, self.engines, self.settings, self.policy, self.plan, password
+            )
 
     def _settle(self, attempt: CpuAttempt, outcome: PageResult | PageFailed) -> PageRead | None:
         """Store the outcome. None when the page is not ours any more: somebody else answers for it."""

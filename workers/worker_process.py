@@ -74,7 +74,7 @@ class WorkerProcess:
         self._connection = connection
         self._setup = setup
         self._settings = setup.settings
-        self._blobs = BlobStore(setup.settings.home)
+        self._blobs = BlobStore(setup.settings.home, setup.settings.blobs)
         self._intake = DocumentIntake(
             settings=setup.settings, pdf=lambda: self._engines.pdf, blobs=self._blobs, store=self.store
         )

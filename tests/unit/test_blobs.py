@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import SourceUnreadable, StoreUnavailable, TooManyBytes
+from models.errors import BlobDamaged, SourceUnreadable, StoreUnavailable, TooManyBytes
 from pipeline.blobs import BlobStore, sha256_of
 
 
@@ -17,10 +17,10 @@ def test_the_copy_is_named_by_its_bytes_and_outlives_the_source(tmp_path: Path) 
     source.write_bytes(b"page" * 700_000)
     blobs = BlobStore(tmp_path / "home")
     snapshot = blobs.take(source, max_bytes=2**30)
-    kept = blobs.keep(snapshot)
+    blobs.keep(snapshot)
     source.unlink()
+    kept = blobs.local_path(snapshot.document_id)
     assert snapshot.document_id == hashlib.sha256(b"page" * 700_000).hexdigest()
-    assert kept == blobs.path(snapshot.document_id)
     assert sha256_of(kept) == snapshot.document_id
     assert kept.stat().st_mode & 0o077 == 0
 
@@ -37,8 +37,12 @@ def test_equal_bytes_are_kept_once_and_nothing_is_left_over(tmp_path: Path) -> N
 def test_a_blob_that_was_damaged_is_mended_by_the_next_copy(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"good")
     blobs = BlobStore(tmp_path / "home")
-    kept = blobs.keep(blobs.take(tmp_path / "a", max_bytes=10))
+    snapshot = blobs.take(tmp_path / "a", max_bytes=10)
+    blobs.keep(snapshot)
+    kept = blobs.local_path(snapshot.document_id)
     kept.write_bytes(b"")
+    with pytest.raises(BlobDamaged, match="submit the file again"):
+        blobs.local_path(snapshot.document_id)
     blobs.keep(blobs.take(tmp_path / "a", max_bytes=10))
     assert kept.read_bytes() == b"good"
 

@@ -1,0 +1,71 @@
+"""Files of our own: unfinished under a name of chance, then whole under their own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from models.errors import StoreUnavailable
+
+ABANDONED_AFTER_S: Final = 24 * 3600
+"""A file that is still unfinished after a day belongs to a program that was killed."""
+
+PRIVATE_FOLDER_MODE: Final = 0o700
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Refusals of the file system are raised as ``StoreUnavailable``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "the disk is full; free some space and run again, finished pages are kept"
+        else:
+            advice = f"cannot write here ({error.strerror}); make it writable or set DOCTRIAGE_HOME"
+        raise StoreUnavailable(f"{folder}: {advice}") from error
+
+
+@contextmanager
+def new_file(folder: Path, *, folder_mode: int = PRIVATE_FOLDER_MODE) -> Iterator[tuple[BinaryIO, Path]]:
+    """A private file in the folder, which is made where it is missing; gone when the block raises. Raises
+    ``StoreUnavailable``."""
+    with writing(folder):
+        make_folder(folder, folder_mode)
+        descriptor, name = tempfile.mkstemp(dir=folder)
+    path = Path(name)
+    try:
+        with writing(folder), os.fdopen(descriptor, "wb") as writer:
+            yield writer, path
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def make_folder(folder: Path, mode: int = PRIVATE_FOLDER_MODE) -> None:
+    """With all that it lies in, each of ``mode`` whatever the umask is. Raises OSError."""
+    if folder.is_dir():
+        return
+    if not folder.parent.is_dir():
+        make_folder(folder.parent, mode)
+    folder.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
+    if mode != PRIVATE_FOLDER_MODE:
+        folder.chmod(mode)
+
+
+def remove_abandoned_files(folder: Path) -> None:
+    """Drop what killed programs left unfinished in the folder."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        try:
+            if time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:
+                path.unlink()
+        except FileNotFoundError:
+            continue  # another program was quicker
