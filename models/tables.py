@@ -10,7 +10,7 @@ lease runs out, or its owner is dead.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from sqlalchemy import (
     JSON,
@@ -26,6 +26,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     false,
+    text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -110,7 +111,7 @@ class ReadingRow(Base):
     __table_args__ = (
         UniqueConstraint("document_id", "fingerprint"),
         Index(None, "document_id", "cpu_fingerprint"),
-        Index(None, "state", "submission_id"),
+        Index(None, "state", "submission_id", "reading_id"),
     )
 
     reading_id: Mapped[int] = mapped_column(primary_key=True)
@@ -123,6 +124,22 @@ class ReadingRow(Base):
     submission_id: Mapped[int | None]
 
 
+WAITING: Final = (PageState.PENDING, PageState.AWAITING_VLM)
+"""States of a page that somebody is to claim."""
+
+
+def _waiting_index(state: PageState) -> Index:
+    """The pages in that state, in their order: the next one is found as fast in a long document as in a short one."""
+    is_waiting = text(f"state = '{state}'")
+    return Index(
+        f"ix_pages_{state}",
+        "reading_id",
+        "page_number",
+        sqlite_where=is_waiting,
+        postgresql_where=is_waiting,
+    )
+
+
 class PageRow(Base):
     """``attempts`` counts those that came to an end on the CPU: its success, its errors and the crashes
     and time-outs charged to it. ``losses`` counts those that ended because their worker in the pool was lost.
@@ -132,7 +149,12 @@ class PageRow(Base):
     ``pages.jsonl``; they are the last columns, so that SQLite reads the others without them."""
 
     __tablename__ = "pages"
-    __table_args__ = (Index(None, "reading_id", "state"), Index(None, "state", "lease_owner"))
+    __table_args__ = (
+        Index(None, "reading_id", "state"),
+        Index(None, "state", "lease_owner"),
+        *map(_waiting_index, WAITING),
+        Index(None, "settled_at_s"),
+    )
 
     reading_id: Mapped[int] = mapped_column(ForeignKey("readings.reading_id"), primary_key=True)
     page_number: Mapped[int] = mapped_column(primary_key=True)
@@ -156,9 +178,8 @@ class SubmissionRow(Base):
     settings.
 
     One that was submitted to the pool has a ``state``. Its ``wishes`` are what the submitter chose, ``is_sealed`` says
-    that all its sources are there, ``submitter_seen_at_s`` when its submitter last was. ``served`` is the number of the
-    last claim made for it, over all of them. ``sealed_passwords`` are encrypted, and gone once it is finished.
-    ``traceparent`` is the W3C trace context that it came with."""
+    that all its sources are there, ``submitter_seen_at_s`` when its submitter last was. ``sealed_passwords`` are
+    encrypted, and gone once it is finished. ``traceparent`` is the W3C trace context that it came with."""
 
     __tablename__ = "submissions"
 
@@ -175,7 +196,6 @@ class SubmissionRow(Base):
     sealed_passwords: Mapped[str | None]
     is_sealed: Mapped[bool] = mapped_column(default=False, server_default=false())
     submitter_seen_at_s: Mapped[float | None]
-    served: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     traceparent: Mapped[str | None] = mapped_column(String(55))
 
 
@@ -186,11 +206,15 @@ class SourceRow(Base):
     format's suffix (the same as ``name`` unless that is too long for a file name).
 
     One that was submitted to the pool has a ``state``, and a lease while it is taken in or its outputs are written;
-    ``losses`` counts workers lost over it. ``blob_id`` is the SHA-256 of its bytes.
+    ``losses`` counts workers lost over it. ``blob_id`` is the SHA-256 of its bytes. ``taken_in_at_s`` is when it got
+    its reading, ``settled_at_s`` when nothing more was to be done for it; ``failed_pages`` are missing in its outputs.
     """
 
     __tablename__ = "sources"
-    __table_args__ = (UniqueConstraint("submission_id", "name"), Index(None, "state", "submission_id"))
+    __table_args__ = (
+        UniqueConstraint("submission_id", "name"),
+        Index(None, "state", "submission_id", "source_id"),
+    )
 
     source_id: Mapped[int] = mapped_column(primary_key=True)
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.submission_id"))
@@ -206,18 +230,34 @@ class SourceRow(Base):
     lease_owner: Mapped[str | None]
     lease_expires_at_s: Mapped[float | None]
     losses: Mapped[int] = mapped_column(default=0, server_default="0")
+    taken_in_at_s: Mapped[float | None]
     settled_at_s: Mapped[float | None]
+    failed_pages: Mapped[int | None]
 
 
 class LaneRow(Base):
     """How much of a queue's service a cost centre has had, in pages divided by its weight: the one that has had least
-    is served next."""
+    is served next. The lane without a name is the queue's clock: where the lane that was served last stood before. A
+    lane that is behind it had nothing to be served, and starts from there."""
 
     __tablename__ = "lanes"
 
     stage: Mapped[Queue] = mapped_column(_enum_column(Queue), primary_key=True)
     cost_centre: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
     passed: Mapped[float]
+
+
+class TurnRow(Base):
+    """When a submission was served last in a queue, in nanoseconds: of a cost centre's submissions, the one that has
+    waited longest is served next."""
+
+    __tablename__ = "turns"
+
+    stage: Mapped[Queue] = mapped_column(_enum_column(Queue), primary_key=True)
+    submission_id: Mapped[int] = mapped_column(
+        ForeignKey("submissions.submission_id", ondelete="CASCADE"), primary_key=True
+    )
+    served_at_ns: Mapped[int] = mapped_column(BigInteger)
 
 
 class VlmSlotRow(Base):

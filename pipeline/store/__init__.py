@@ -13,26 +13,65 @@ from pipeline.store.database import Database, open_database
 from pipeline.store.ledger import BookedEntry, LedgerStore
 from pipeline.store.page_statements import TakeOver
 from pipeline.store.pages import FinishedPage, OpenedReading, PageRecord, PageStore
+from pipeline.store.pool import PoolStore
+from pipeline.store.pool_records import (
+    Backlog,
+    DeadPage,
+    PageEvidence,
+    PagesToRead,
+    PageToTranscribe,
+    PoolLimits,
+    QueueBacklog,
+    Reclaimed,
+    Repaired,
+    SettledPage,
+    SourceToAssemble,
+    SourceToTakeIn,
+    SubmissionProgress,
+    SubmissionSummary,
+    SubmissionTerms,
+)
+from pipeline.store.slots import SlotStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
 from pipeline.store.transcriptions import ClosedCall, EscalatedPage, TranscriptionStore
+from pipeline.store.watched import WatchedFile, WatchStore
 
 __all__ = [
+    "Backlog",
     "BookedEntry",
     "BudgetStore",
     "Call",
     "CallOutcome",
     "ClosedCall",
+    "DeadPage",
     "EscalatedPage",
     "FinishedPage",
     "LedgerStore",
     "OpenedReading",
+    "PageEvidence",
     "PageRecord",
     "PageStore",
+    "PageToTranscribe",
+    "PagesToRead",
+    "PoolLimits",
+    "PoolStore",
+    "QueueBacklog",
+    "Reclaimed",
+    "Repaired",
+    "SettledPage",
+    "SlotStore",
     "SourceRecord",
+    "SourceToAssemble",
+    "SourceToTakeIn",
     "Store",
+    "SubmissionProgress",
     "SubmissionStore",
+    "SubmissionSummary",
+    "SubmissionTerms",
     "TakeOver",
     "TranscriptionStore",
+    "WatchStore",
+    "WatchedFile",
     "connect_store",
     "open_store",
 ]
@@ -46,6 +85,9 @@ class Store:
     transcriptions: TranscriptionStore
     ledger: LedgerStore
     budgets: BudgetStore
+    pool: PoolStore
+    slots: SlotStore
+    watched: WatchStore
 
     def close(self) -> None:
         self.database.close()
@@ -70,4 +112,7 @@ def _store(database: Database) -> Store:
         transcriptions=TranscriptionStore(database),
         ledger=LedgerStore(database),
         budgets=BudgetStore(database),
+        pool=PoolStore(database),
+        slots=SlotStore(database),
+        watched=WatchStore(database),
     )

@@ -12,11 +12,13 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.document import Document
 from models.page import Route
-from models.tables import PageRow, PageState, ReadingRow, ReadingState
+from models.pool import SourceState, SubmissionState
+from models.tables import PageRow, PageState, ReadingRow, ReadingState, SourceRow, SubmissionRow
 from models.transcription import DEGRADED_FOR_NOW
 from pipeline.store.database import in_key_order, insert_missing, rows_changed
 
 UNSETTLED = (PageState.PENDING, PageState.RUNNING, PageState.AWAITING_VLM, PageState.TRANSCRIBING)
+SETTLED = (PageState.DONE, PageState.FAILED)
 HELD = (PageState.RUNNING, PageState.TRANSCRIBING)
 """States of a page that an owner has a lease on."""
 
@@ -76,6 +78,7 @@ def _take_over(session: Session, reading_id: int, document_id: str, takes_over: 
         return
     is_degraded = PageRow.route == Route.OCR_DEGRADED.value
     kept: tuple[InstrumentedAttribute[Any], ...] = (
+        PageRow.settled_at_s,
         PageRow.attempts,
         PageRow.route,
         PageRow.elapsed_s,
@@ -113,7 +116,7 @@ def read_again(reading_id: int, state: PageState) -> Update:
     return (
         update(PageRow)
         .where(PageRow.reading_id == reading_id, PageRow.state == state)
-        .values(state=PageState.PENDING, attempts=0, error_code=None, error_message=None)
+        .values(state=PageState.PENDING, attempts=0, losses=0, error_code=None, error_message=None)
     )
 
 
@@ -168,6 +171,8 @@ def settlement(
     reading_id: int, page_number: int, *, owner: str, held_as: PageState, **values: object
 ) -> Update:
     """Changes no row when the page is not the owner's."""
+    if values["state"] in SETTLED:
+        values["settled_at_s"] = time.time()
     return (
         update(PageRow)
         .where(
@@ -210,3 +215,27 @@ def release(condition: ColumnElement[bool]) -> Update:
         .where(in_key_order(PageRow, and_(PageRow.state.in_(HELD), condition)))
         .values(state=taken_from, lease_owner=None, lease_expires_at_s=None)
     )
+
+
+def read_for(session: Session, reading_id: int, submission_id: int, *, is_forced: bool) -> None:
+    """The reading's pages are read for the pool's submission, which pays for them: also where another one waits for
+    them that is less urgent, or did not ask for them to be read again. The caller has locked the reading."""
+    waiting = (
+        select(SubmissionRow.priority)
+        .join(SourceRow, SourceRow.submission_id == SubmissionRow.submission_id)
+        .join(ReadingRow, ReadingRow.submission_id == SubmissionRow.submission_id)
+        .where(
+            ReadingRow.reading_id == reading_id,
+            SourceRow.reading_id == reading_id,
+            SourceRow.state == SourceState.READING,
+            SubmissionRow.state == SubmissionState.OPEN,
+        )
+    )
+    priority = session.scalars(waiting.limit(1)).first()
+    own = session.scalars(
+        select(SubmissionRow.priority).where(SubmissionRow.submission_id == submission_id)
+    ).one()
+    if is_forced or priority is None or own > priority:
+        session.execute(
+            update(ReadingRow).where(ReadingRow.reading_id == reading_id).values(submission_id=submission_id)
+        )

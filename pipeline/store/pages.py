@@ -32,6 +32,7 @@ from pipeline.store.page_statements import (
     make_reading,
     pages_in_state,
     read_again,
+    read_for,
     release,
     result_columns,
     settlement,
@@ -97,12 +98,19 @@ class PageStore:
             return None if row is None else _document(row)
 
     def open_reading(
-        self, document: Document, fingerprint: str, *, force: bool, takes_over: TakeOver | None = None
+        self,
+        document: Document,
+        fingerprint: str,
+        *,
+        force: bool,
+        takes_over: TakeOver | None = None,
+        submission_id: int | None = None,
     ) -> OpenedReading:
         """The reading of these bytes with these settings, made where missing, with the pages that it ``takes_over``
         from another unless ``force``. Pages that failed are pending
         again, and so are finished ones with ``force``; without it, those that a forced run did not get to are
-        finished as before, and those that the VLM's service failed wait for it again."""
+        finished as before, and those that the VLM's service failed wait for it again. Its pages are read for the pool's
+        ``submission_id``, unless a more urgent one waits for them already."""
         with self._database.write() as session:
             reading_id = make_reading(session, document, fingerprint, takes_over, is_fresh=force)
             session.execute(read_again(reading_id, PageState.FAILED))
@@ -117,6 +125,8 @@ class PageStore:
                 .where(ReadingRow.reading_id == reading_id, has_unsettled(reading_id))
                 .values(state=ReadingState.OPEN, completed_at_s=None)
             )
+            if submission_id is not None:
+                read_for(session, reading_id, submission_id, is_forced=force)
             complete(session, reading_id)
             return _opened(session, reading_id)
 

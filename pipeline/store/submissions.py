@@ -9,15 +9,20 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
+from models.pool import SourceState
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, SourceRow, SubmissionRow
 from pipeline.store.database import Database, streamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """One source of a submission: its document and pages, or the error that refused it (or its files)."""
+    """One source of a submission: its document and pages, or the error that refused it (or its files). ``state`` is
+    None for a source of the embedded executor."""
 
+    source_id: int
+    state: SourceState | None
     name: str
+    output_stem: str
     reading_id: int | None
     document_id: str | None
     page_count: int | None
@@ -86,7 +91,10 @@ class SubmissionStore:
         """The submission's sources in the order of their names."""
         named = (
             select(
+                SourceRow.source_id,
+                SourceRow.state,
                 SourceRow.name,
+                SourceRow.output_stem,
                 SourceRow.reading_id,
                 ReadingRow.document_id,
                 DocumentRow.page_count,

@@ -69,7 +69,7 @@ class TranscriptionStore:
             page = session.scalars(claim).one_or_none()
             if page is None:
                 return None
-            return EscalatedPage(page=page, calls_before=_last_attempt(session, reading_id, page_number))
+            return EscalatedPage(page=page, calls_before=last_attempt(session, reading_id, page_number))
 
     def held_pages(self, owner: str) -> tuple[tuple[int, int], ...]:
         """Reading and number of each page that the owner is transcribing."""
@@ -170,7 +170,7 @@ def _holds(session: Session, reading_id: int, page_number: int, owner: str) -> b
     return session.scalar(held.with_for_update(read=True)) is not None
 
 
-def _last_attempt(session: Session, reading_id: int, page_number: int) -> int:
+def last_attempt(session: Session, reading_id: int, page_number: int) -> int:
     last = select(func.max(VlmAttemptRow.attempt)).where(
         VlmAttemptRow.reading_id == reading_id, VlmAttemptRow.page_number == page_number
     )

@@ -1,4 +1,4 @@
-"""what the pool of workers keeps: submissions and sources on their way, lanes, places for calls, watched files"""
+"""what the pool of workers keeps: sources on their way, lanes and turns, places for calls, watched files"""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ SORTED_TEXT: Final = sa.String().with_variant(sa.String(collation="C"), "postgre
 
 INDEXES: Final = {
     "submissions": ("state",),
-    "sources": ("state", "submission_id"),
-    "readings": ("state", "submission_id"),
+    "sources": ("state", "submission_id", "source_id"),
+    "readings": ("state", "submission_id", "reading_id"),
+    "pages": ("settled_at_s",),
 }
+
+WAITING: Final = ("pending", "awaiting_vlm")
 
 
 def upgrade() -> None:
@@ -28,16 +31,34 @@ def upgrade() -> None:
             op.add_column(table, column)
     for table, names in INDEXES.items():
         op.create_index(op.f(_index_of(table)), table, list(names))
+    for state in WAITING:
+        where = sa.text(f"state = '{state}'")
+        op.create_index(
+            op.f(f"ix_pages_{state}"),
+            "pages",
+            ["reading_id", "page_number"],
+            sqlite_where=where,
+            postgresql_where=where,
+        )
     op.create_table(
         "lanes",
-        sa.Column(
-            "stage",
-            sa.Enum("intake", "ocr", "vlm", "assemble", name="queue", native_enum=False, length=20),
-            nullable=False,
-        ),
+        _stage(),
         sa.Column("cost_centre", SORTED_TEXT, nullable=False),
         sa.Column("passed", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("stage", "cost_centre", name=op.f("pk_lanes")),
+    )
+    op.create_table(
+        "turns",
+        _stage(),
+        sa.Column("submission_id", sa.Integer(), nullable=False),
+        sa.Column("served_at_ns", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["submission_id"],
+            ["submissions.submission_id"],
+            name=op.f("fk_turns_submission_id_submissions"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("stage", "submission_id", name=op.f("pk_turns")),
     )
     op.create_table(
         "vlm_slots",
@@ -66,13 +87,20 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("watched_files", "vlm_slots", "lanes"):
+    for table in ("watched_files", "vlm_slots", "turns", "lanes"):
         op.drop_table(table)
+    for state in WAITING:
+        op.drop_index(op.f(f"ix_pages_{state}"), table_name="pages")
     for table in INDEXES:
         op.drop_index(op.f(_index_of(table)), table_name=table)
     for table, columns in _added().items():
         for column in reversed(columns):
             op.drop_column(table, column.name)
+
+
+def _stage() -> sa.Column[Any]:
+    stages = sa.Enum("intake", "ocr", "vlm", "assemble", name="queue", native_enum=False, length=20)
+    return sa.Column("stage", stages, nullable=False)
 
 
 def _index_of(table: str) -> str:
@@ -95,7 +123,6 @@ def _added() -> Mapping[str, Sequence[sa.Column[Any]]]:
             sa.Column("sealed_passwords", sa.String(), nullable=True),
             sa.Column("is_sealed", sa.Boolean(), server_default=sa.false(), nullable=False),
             sa.Column("submitter_seen_at_s", sa.Double(), nullable=True),
-            sa.Column("served", sa.BigInteger(), server_default="0", nullable=False),
             sa.Column("traceparent", sa.String(length=55), nullable=True),
         ),
         "sources": (
@@ -119,7 +146,9 @@ def _added() -> Mapping[str, Sequence[sa.Column[Any]]]:
             sa.Column("lease_owner", sa.String(), nullable=True),
             sa.Column("lease_expires_at_s", sa.Double(), nullable=True),
             sa.Column("losses", sa.Integer(), server_default="0", nullable=False),
+            sa.Column("taken_in_at_s", sa.Double(), nullable=True),
             sa.Column("settled_at_s", sa.Double(), nullable=True),
+            sa.Column("failed_pages", sa.Integer(), nullable=True),
         ),
         "readings": (sa.Column("submission_id", sa.Integer(), nullable=True),),
         "pages": (
