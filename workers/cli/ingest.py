@@ -10,9 +10,20 @@ import typer
 from workers.cli.arguments import named_path
 from workers.cli.compare import quote_of_ingest, shown_comparison
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
+from workers.cli.pool_ingest import (
+    Chosen,
+    Detach,
+    ExecutorName,
+    Priority,
+    read_with_pool,
+    refuse_with_pool,
+    refuse_without_pool,
+)
 from workers.cli.reading_options import (
+    ALL_FORMATS,
     CostCentre,
     EngineName,
+    Formats,
     Jobs,
     Languages,
     Password,
@@ -23,17 +34,19 @@ from workers.cli.reading_options import (
     RouteName,
     VlmModel,
     VlmProfile,
+    VlmUrl,
+    VlmWait,
     all_passwords,
     overrides,
+    parsed_formats,
     paths_in_words,
     require_existing,
 )
 
 if TYPE_CHECKING:
     from pipeline.chargeback.quote_file import SavedQuote
-    from workers.events import IngestReport
-
-FORMATS = ("markdown", "json")
+    from pipeline.settings import Settings
+    from workers.events import IngestReport, IngestRequest
 
 
 def ingest_command(
@@ -46,25 +59,13 @@ def ingest_command(
     lang: Languages = None,
     route: RouteName = None,
     profile: Profile = None,
-    vlm_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The VLM's OpenAI-compatible API, like http://gpu:8000/v1."),
-    ] = None,
+    vlm_url: VlmUrl = None,
     vlm_model: VlmModel = None,
     vlm_profile: VlmProfile = None,
     plan: Plan = None,
-    vlm_wait: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="How long a page waits for a VLM that does not answer; by default 120.",
-        ),
-    ] = None,
+    vlm_wait: VlmWait = None,
     cost_centre: CostCentre = None,
-    formats: Annotated[
-        str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")
-    ] = ",".join(FORMATS),
+    formats: Formats = ALL_FORMATS,
     password: Password = None,
     password_file: PasswordFile = None,
     quote: Annotated[
@@ -78,6 +79,9 @@ def ingest_command(
     force: Annotated[
         bool, typer.Option("--force", help="Read pages again that an earlier run finished.")
     ] = False,
+    executor: ExecutorName = None,
+    priority: Priority = None,
+    detach: Detach = False,
 ) -> None:
     """Read documents into Markdown and JSON, and send the pages that need it to a vision-language model (VLM).
 
@@ -87,7 +91,7 @@ def ingest_command(
     require_existing(paths)
     given = overrides(
         route=route,
-        executor={"jobs": jobs},
+        executor={"kind": executor and executor.value, "jobs": jobs},
         triage={"profile": profile and profile.value},
         read={"engine": engine and engine.value, "languages": lang},
         vlm={
@@ -98,20 +102,19 @@ def ingest_command(
             "wait_s": vlm_wait,
         },
     )
-    chosen_formats = _parsed_formats(formats)
+    chosen_formats = parsed_formats(formats)
     passwords = all_passwords(password, password_file)
 
     from pipeline.chargeback.cost_centres import cost_centre_name
     from pipeline.settings import load_settings
-    from workers import local
-    from workers.cli.progress import progress_display
     from workers.cli.tables import print_report
     from workers.cli.terminal import open_console
+    from workers.events import IngestRequest
 
     settings = load_settings(given)
     payer = None if cost_centre is None else cost_centre_name(cost_centre)
     quoted = None if quote is None else quote_of_ingest(quote, payer, settings)
-    request = local.IngestRequest(
+    request = IngestRequest(
         paths=tuple(paths),
         out_dir=out,
         cost_centre=payer,
@@ -119,8 +122,26 @@ def ingest_command(
         passwords=passwords,
         force=force,
     )
-    with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
-        report = local.ingest(request, settings=settings, on_event=progress.on_event)
+    if settings.executor.kind == "celery":
+        refuse_with_pool(
+            {
+                "--jobs": jobs,
+                "--vlm-url": vlm_url,
+                "--vlm-model": vlm_model,
+                "--vlm-profile": vlm_profile,
+                "--plan": plan,
+                "--vlm-wait": vlm_wait,
+            }
+        )
+            }
+        )
+        chosen = Chosen(route=route, profile=profile, languages=lang, engine=engine)
+        report = read_with_pool(request, chosen, settings, priority=priority, detach=detach)
+        if report is None:
+            return
+    else:
+        refuse_without_pool({"--priority": priority, "--detach": detach or None})
+        report = _read_here(request, settings)
     if not report.documents and not report.failures and not report.is_interrupted:
         typer.echo(f"nothing to read: no file in {paths_in_words(paths)}", err=True)
         return
@@ -130,6 +151,18 @@ def ingest_command(
         _print_documents_apart(quoted, report)
         shown_comparison(quoted, settings)
     raise typer.Exit(_exit_code(report))
+
+
+def _read_here(request: IngestRequest, settings: Settings) -> IngestReport:
+    from workers import local
+    from workers.cli.progress import progress_display
+    from workers.cli.terminal import open_console
+
+    with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
+        report = local.ingest(request, settings=settings, on_event=progress.on_event)
+    if report.is_interrupted:
+        typer.echo("stopped; finished pages are kept, and the same command goes on from here", err=True)
+    return report
 
 
 def _print_documents_apart(quote: SavedQuote, report: IngestReport) -> None:
@@ -145,16 +178,5 @@ def _print_documents_apart(quote: SavedQuote, report: IngestReport) -> None:
 
 def _exit_code(report: IngestReport) -> int:
     if report.is_interrupted:
-        typer.echo("stopped; finished pages are kept, and the same command goes on from here", err=True)
         return INTERRUPTED
     return 1 if report.failures or report.failed_pages else 0
-
-
-def _parsed_formats(names: str) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    unknown = [name for name in chosen if name not in FORMATS]
-    if unknown or not chosen:
-        raise typer.BadParameter(
-            f"{names!r}: choose from {', '.join(FORMATS)}, separated by commas", param_hint="--format"
-        )
-    return chosen

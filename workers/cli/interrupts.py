@@ -7,14 +7,22 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 
 INTERRUPTED = 130
 """The exit code of a command stopped by Ctrl-C: 128 + SIGINT, as shells count."""
 
 
+@dataclass(slots=True)
+class Interrupts:
+    """``first`` is the signal that came first, None before any did."""
+
+    first: int | None = None
+
+
 @contextmanager
-def second_interrupt_ends_at_once() -> Iterator[None]:
+def second_interrupt_ends_at_once() -> Iterator[Interrupts]:
     """Inside, the first SIGINT or SIGTERM raises KeyboardInterrupt; the next kills our children and exits."""
     from workers.pool import kill_group
 
@@ -24,20 +32,19 @@ def second_interrupt_ends_at_once() -> Iterator[None]:
             kill_group(child)
         os._exit(INTERRUPTED)
 
-    interrupts = 0
+    interrupts = Interrupts()
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts > 1:
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if interrupts.first is not None:
             end_at_once()
+        interrupts.first = number
         with suppress(OSError):
             os.write(2, b"\nstopping; press Ctrl-C again to end at once\n")
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

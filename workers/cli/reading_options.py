@@ -17,6 +17,9 @@ from models.page import RoutePolicy, TriageProfile
 from workers.cli.arguments import named_path, password_text
 from workers.cli.printable import printable
 
+FORMATS = ("markdown", "json")
+ALL_FORMATS = ",".join(FORMATS)
+
 
 class Engine(StrEnum):
     TESSERACT = "tesseract"
@@ -39,6 +42,10 @@ RouteName = Annotated[
 Profile = Annotated[
     TriageProfile | None, typer.Option(help="How readily pages go to the VLM; by default balanced.")
 ]
+VlmUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The VLM's OpenAI-compatible API, like http://gpu:8000/v1."),
+]
 VlmModel = Annotated[
     str | None, typer.Option(metavar="NAME", help="The model's name there; by default the plan's.")
 ]
@@ -50,6 +57,13 @@ Plan = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="What `doctriage plan --out` wrote for the server.", parser=named_path),
 ]
+VlmWait = Annotated[
+    float | None,
+    typer.Option(
+        min=0, metavar="SECONDS", help="How long a page waits for a VLM that does not answer; by default 120."
+    ),
+]
+Formats = Annotated[str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")]
 CostCentre = Annotated[str | None, typer.Option(metavar="NAME", help="Who pays: a team, or team/project.")]
 Password = Annotated[
     list[str] | None,
@@ -89,6 +103,16 @@ def overrides(route: RoutePolicy | None, **sections: dict[str, object]) -> dict[
 def all_passwords(given: Sequence[str] | None, path: Path | None) -> tuple[str, ...]:
     """Those given, then those of the file."""
     return (*(given or ()), *(_read_passwords(path) if path else ()))
+
+
+def parsed_formats(names: str) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    unknown = [name for name in chosen if name not in FORMATS]
+    if unknown or not chosen:
+        raise typer.BadParameter(
+            f"{names!r}: choose from {', '.join(FORMATS)}, separated by commas", param_hint="--format"
+        )
+    return chosen
 
 
 def paths_in_words(paths: Sequence[Path]) -> str:
