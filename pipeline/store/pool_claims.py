@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Final
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import and_, exists, select, update
 from sqlalchemy.orm import Session
 
 from models.pool import Queue, SourceState
@@ -169,6 +169,27 @@ class PoolClaims:
         with self._database.write() as session:
             mine = in_key_order(VlmSlotRow, VlmSlotRow.owner == owner)
             rows_changed(session, update(VlmSlotRow).where(mine).values(owner=None, expires_at_s=None))
+
+    def give_back_page(self, reading_id: int, page_number: int, *, owner: str) -> bool:
+        """That page alone, uncharged. False when the owner does not hold it."""
+        held = and_(
+            PageRow.reading_id == reading_id,
+            PageRow.page_number == page_number,
+            PageRow.lease_owner == owner,
+        )
+        with self._database.write() as session:
+            return rows_changed(session, release(held)) == 1
+
+    def is_taken_in(self, submission_id: int, document_id: str, fingerprint: str) -> bool:
+        """Whether another source of the submission has brought this reading before."""
+        query = exists().where(
+            SourceRow.submission_id == submission_id,
+            SourceRow.reading_id == ReadingRow.reading_id,
+            ReadingRow.document_id == document_id,
+            ReadingRow.fingerprint == fingerprint,
+        )
+        with self._database.read() as session:
+            return bool(session.scalar(select(query)))
 
     def heartbeat(self, owner: str, *, lease_s: float) -> int:
         """The owner is alive: every lease of it holds for ``lease_s`` from now; how many."""
