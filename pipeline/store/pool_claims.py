@@ -170,16 +170,6 @@ class PoolClaims:
             mine = in_key_order(VlmSlotRow, VlmSlotRow.owner == owner)
             rows_changed(session, update(VlmSlotRow).where(mine).values(owner=None, expires_at_s=None))
 
-    def give_back_page(self, reading_id: int, page_number: int, *, owner: str) -> bool:
-        """That page alone, uncharged. False when the owner does not hold it."""
-        held = and_(
-            PageRow.reading_id == reading_id,
-            PageRow.page_number == page_number,
-            PageRow.lease_owner == owner,
-        )
-        with self._database.write() as session:
-            return rows_changed(session, release(held)) == 1
-
     def is_taken_in(self, submission_id: int, document_id: str, fingerprint: str) -> bool:
         """Whether another source of the submission has brought this reading before."""
         query = exists().where(
