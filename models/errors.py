@@ -169,6 +169,22 @@ class SubmissionNotOpen(DoctriageError):
     code = "submission_not_open"
 
 
+class SubmissionNotFound(SubmissionNotOpen):
+    """The pool has none of that number."""
+
+    code = "submission_not_found"
+
+    def __init__(self, submission_id: int) -> None:
+        super().__init__(
+            f"submission {submission_id}: the pool has none of that number; `doctriage submissions list` shows those "
+            "it has"
+        )
+        self.submission_id = submission_id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.submission_id,)
+
+
 class BrokerUnavailable(DoctriageError):
     """The pool's broker does not answer, or refuses."""
 

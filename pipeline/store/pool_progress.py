@@ -8,14 +8,22 @@ from typing import Any
 from sqlalchemy import Select, case, func, or_, select
 from sqlalchemy.orm import Session
 
-from models.errors import SubmissionNotOpen
+from models.errors import SubmissionNotFound
 from models.pool import SourceState, SubmissionState
 from models.tables import PageRow, PageState, SourceRow, SubmissionRow
 from pipeline.store.database import Database, streamed
 from pipeline.store.pool_backlog import backlog_of
-from pipeline.store.pool_records import Backlog, SettledPage, SubmissionProgress, SubmissionSummary
+from pipeline.store.pool_records import (
+    Backlog,
+    SettledPage,
+    SubmissionProgress,
+    SubmissionSummary,
+    SubmissionTerms,
+)
+from pipeline.store.pool_statements import terms_of
 
 SETTLED_PAGES = (PageState.DONE, PageState.FAILED)
+UNOPENED_SOURCES = (SourceState.RECEIVED, SourceState.IN_INTAKE)
 
 
 class PoolProgress:
@@ -23,14 +31,11 @@ class PoolProgress:
         self._database = database
 
     def progress(self, submission_id: int) -> SubmissionProgress:
-        """Raises SubmissionNotOpen where the pool has none of that number."""
+        """Raises SubmissionNotFound."""
         with self._database.read() as session:
             row = session.get(SubmissionRow, submission_id)
             if row is None or row.state is None:
-                raise SubmissionNotOpen(
-                    f"submission {submission_id}: the pool has none of that number; `doctriage pool list` shows "
-                    "those it has"
-                )
+                raise SubmissionNotFound(submission_id)
             sources, failed_sources = _sources(session, submission_id)
             pages, routes = _pages(session, submission_id)
             return SubmissionProgress(
@@ -47,6 +52,14 @@ class PoolProgress:
                 pages=pages,
                 routes=routes,
             )
+
+    def terms(self, submission_id: int) -> SubmissionTerms:
+        """Raises SubmissionNotFound."""
+        with self._database.read() as session:
+            row = session.get(SubmissionRow, submission_id)
+            if row is None or row.state is None:
+                raise SubmissionNotFound(submission_id)
+            return terms_of(session, submission_id)
 
     def settled_pages(self, submission_id: int, *, since_s: float) -> Iterator[SettledPage]:
         """Those settled at that time or later, in the order in which they were."""
@@ -94,7 +107,7 @@ class PoolProgress:
             pages = {row[0]: row for row in session.execute(_page_counts(ids))}
             return tuple(
                 _summary(
-                    row, sources.get(row.submission_id, (0,) * 4), pages.get(row.submission_id, (0,) * 4)
+                    row, sources.get(row.submission_id, (0,) * 5), pages.get(row.submission_id, (0,) * 4)
                 )
                 for row in rows
             )
@@ -134,13 +147,14 @@ def _pages(session: Session, submission_id: int) -> tuple[dict[PageState, int], 
     return pages, routes
 
 
-def _source_counts(ids: list[int]) -> Select[int, int, int, int]:
+def _source_counts(ids: list[int]) -> Select[int, int, int, int, int]:
     return (
         select(
             SourceRow.submission_id,
             func.count(),
             func.count(case((SourceRow.state == SourceState.SETTLED, 1))),
             func.count(SourceRow.error_code),
+            func.count(case((SourceRow.state.in_(UNOPENED_SOURCES), 1))),
         )
         .where(SourceRow.submission_id.in_(ids))
         .group_by(SourceRow.submission_id)
@@ -180,6 +194,7 @@ def _summary(row: SubmissionRow, sources: Any, pages: Any) -> SubmissionSummary:
         sources=sources[1],
         settled_sources=sources[2],
         failed_sources=sources[3],
+        unopened_sources=sources[4],
         pages=pages[1],
         settled_pages=pages[2],
         failed_pages=pages[3],

@@ -95,7 +95,8 @@ class SourceToAssemble:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionSummary:
     """``pages`` are those of the sources that have been taken in; ``settled_pages`` of them are done or failed, and
-    ``failed_pages`` failed. ``failed_sources`` were refused or cancelled, or not one of their pages could be read."""
+    ``failed_pages`` failed. ``failed_sources`` were refused or cancelled, or not one of their pages could be read;
+    the pages of ``unopened_sources`` are not known yet."""
 
     submission_id: int
     state: SubmissionState
@@ -108,6 +109,7 @@ class SubmissionSummary:
     sources: int
     settled_sources: int
     failed_sources: int
+    unopened_sources: int
     pages: int
     settled_pages: int
     failed_pages: int

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, litera
 from sqlalchemy.orm import Session
 
 from models.document import Document, MediaType
-from models.errors import Cancelled, SubmissionNotOpen
+from models.errors import Cancelled, SubmissionNotFound
 from models.pool import SourceState, SubmissionState
 from models.tables import (
     DocumentRow,
@@ -45,15 +45,13 @@ def page_is(state: PageState) -> ColumnElement[bool]:
 
 
 def lock_submission(session: Session, submission_id: int) -> SubmissionRow:
-    """Nobody else adds to it, cancels it or finishes it until the transaction ends. Raises SubmissionNotOpen."""
+    """Nobody else adds to it, cancels it or finishes it until the transaction ends. Raises SubmissionNotFound."""
     query = select(SubmissionRow).where(
         SubmissionRow.submission_id == submission_id, SubmissionRow.state.is_not(None)
     )
     row = session.scalar(query.with_for_update(key_share=True))
     if row is None:
-        raise SubmissionNotOpen(
-            f"submission {submission_id}: the pool has none of that number; `doctriage pool list` shows those it has"
-        )
+        raise SubmissionNotFound(submission_id)
     return row
 
 

@@ -133,7 +133,7 @@ class PoolSubmissions:
 
     def cancel(self, submission_id: int) -> bool:
         """Nothing more of it is claimed; what is being worked on is finished. Readings that another submission waits
-        for are read for that one. False where it is not open. Raises SubmissionNotOpen for none of that number."""
+        for are read for that one. False where it is not open. Raises SubmissionNotFound."""
         with self._database.write() as session:
             submission = lock_submission(session, submission_id)
             if submission.state is not SubmissionState.OPEN:
@@ -151,7 +151,7 @@ class PoolSubmissions:
             return True
 
     def prioritise(self, submission_id: int, priority: int) -> bool:
-        """False where it is not open. Raises SubmissionNotOpen for none of that number."""
+        """False where it is not open. Raises SubmissionNotFound."""
         with self._database.write() as session:
             submission = lock_submission(session, submission_id)
             if submission.state is not SubmissionState.OPEN:
