@@ -36,6 +36,7 @@ from workers.cli.prices import prices_app
 from workers.cli.printable import printable
 from workers.cli.quote import quote_command
 from workers.cli.tokens import tokens_command
+from workers.cli.watch import watch_command
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -48,6 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("ingest")(ingest_command)
+app.command("watch")(watch_command)
 app.command("quote")(quote_command)
 app.command("explain")(explain_command)
 app.command("evaluate")(evaluate_command)
