@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,7 +20,9 @@ from models.tables import PageState
 from pipeline import outputs
 from pipeline.store import PageRecord, PageStore
 
-WRITERS = {
+Writer = Callable[[TextIO, Mapping[str, Any], Iterable[Mapping[str, Any]]], None]
+
+WRITERS: Mapping[str, tuple[str, Writer]] = {
     "markdown": (".md", outputs.write_document_markdown),
     "json": (".json", outputs.write_document_json),
 }
@@ -53,21 +55,44 @@ def publish_document(
 ) -> Published:
     """Write ``stem`` plus the suffix of each format. Raises ``OutputNotWritable``, ``ReadingUnfinished``, and
     ``DocumentFailed`` when there is no page to write."""
+    written: list[Path] = []
+    failed_pages = 0
+    for output in document_outputs(
+        pages, reading_id=reading_id, document=document, source=source, formats=formats
+    ):
+        path = stem.with_name(stem.name + output.suffix)
+        with written_whole(path) as stream:
+            failed_pages = output.write(stream)
+        written.append(path)
+    return Published(outputs=tuple(written), failed_pages=failed_pages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentOutput:
+    """One of a document's files. ``write`` puts its text on a stream and tells how many of its pages failed; it raises
+    ``ReadingUnfinished``."""
+
+    suffix: str
+    write: Callable[[TextIO], int]
+
+
+def document_outputs(
+    pages: PageStore, *, reading_id: int, document: Document, source: str, formats: Sequence[str]
+) -> Iterator[DocumentOutput]:
+    """Raises ``DocumentFailed`` when there is no page to write."""
     failure = pages.failure_of_all_pages(reading_id)
     if failure is not None:
         raise DocumentFailed(f"{source}: {failure}")
     header = outputs.document_header(document, source)
-    written = []
-    failed_pages = 0
     for name in formats:
         suffix, write = WRITERS[name]
-        path = stem.with_name(stem.name + suffix)
-        tally = _Tally(pages.stream_pages(reading_id))
-        with written_whole(path) as stream:
+
+        def written(stream: TextIO, write: Writer = write) -> int:
+            tally = _Tally(pages.stream_pages(reading_id))
             write(stream, header, tally)
-        failed_pages = tally.failed_pages
-        written.append(path)
-    return Published(outputs=tuple(written), failed_pages=failed_pages)
+            return tally.failed_pages
+
+        yield DocumentOutput(suffix=suffix, write=written)
 
 
 def prepare_folder(folder: Path, run_files: Iterable[str]) -> None:

@@ -15,14 +15,22 @@ from pipeline.settings import ChargebackSettings
 def open_account(cost_centre: str | None, settings: ChargebackSettings, plan: ServingPlan) -> Account:
     """That of the cost centre, or of the settings' default. Raises SettingsError where there is neither, or the name
     is none, and PriceBookInvalid."""
-    named = settings.default_cost_centre if cost_centre is None else cost_centre
-    if named is None:
-        raise SettingsError(f"nobody is named who pays for this run; give --cost-centre ({RULE})")
+    payer = Payer(
+        cost_centre=paying_cost_centre(cost_centre, settings), submitter=login_name(), submission_id=None
+    )
     return Account(
-        payer=Payer(cost_centre=cost_centre_name(named), submitter=login_name(), submission_id=None),
+        payer=payer,
         price_book=load_price_book(settings.price_book_file),
         model_id=plan.model_id,
     )
+
+
+def paying_cost_centre(cost_centre: str | None, settings: ChargebackSettings) -> str:
+    """The one that is named, or else that of the settings. Raises SettingsError."""
+    named = settings.default_cost_centre if cost_centre is None else cost_centre
+    if named is None:
+        raise SettingsError(f"nobody is named who pays for this run; give --cost-centre ({RULE})")
+    return cost_centre_name(named)
 
 
 def login_name() -> str | None:

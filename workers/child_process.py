@@ -1,4 +1,4 @@
-"""How a process of the local executor begins."""
+"""How a process begins that works for an executor."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ def begin_child(settings: Settings) -> None:
     and put temporary files where the next run finds and removes them."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_pool_process(settings)
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def begin_pool_process(settings: Settings) -> None:
+    """Keep within the memory allowed, and put temporary files where the next run finds and removes them."""
     _bound_memory(settings.executor.memory_limit_bytes)
     set_up_logs(settings.log_level)
-    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
     use_scratch(settings.home, current_owner())
 
 

@@ -133,8 +133,6 @@ def ingest_command(
                 "--vlm-wait": vlm_wait,
             }
         )
-            }
-        )
         chosen = Chosen(route=route, profile=profile, languages=lang, engine=engine)
         report = read_with_pool(request, chosen, settings, priority=priority, detach=detach)
         if report is None:

@@ -1,0 +1,107 @@
+"""``doctriage ingest --executor celery``: submit to the pool, follow, and say how to come back to it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from models.page import RoutePolicy, TriageProfile
+from workers.cli.interrupts import second_interrupt_ends_at_once
+from workers.cli.reading_options import Engine
+
+if TYPE_CHECKING:
+    from models.errors import PoolBusy
+    from pipeline.settings import Settings
+    from workers.events import IngestReport, IngestRequest
+
+
+class Executor(StrEnum):
+    LOCAL = "local"
+    CELERY = "celery"
+
+
+ExecutorName = Annotated[
+    Executor | None,
+    typer.Option("--executor", help="local: processes of this machine; celery: the pool of workers."),
+]
+Priority = Annotated[
+    int | None, typer.Option(min=0, max=9, help="With the pool, 0 last to 9 first; by default 5.")
+]
+Detach = Annotated[bool, typer.Option("--detach", help="With the pool, return once everything is submitted.")]
+
+
+def refuse_with_pool(given: Mapping[str, object]) -> None:
+    """Options that are the workers' own business there."""
+    for name, value in given.items():
+        if value is not None:
+            raise typer.BadParameter(
+                "the pool's workers have settings of their own for that; leave it out", param_hint=name
+            )
+
+
+def refuse_without_pool(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise typer.BadParameter("only with --executor celery", param_hint=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the command line names of how pages are read."""
+
+    route: RoutePolicy | None
+    profile: TriageProfile | None
+    languages: str | None
+    engine: Engine | None
+
+
+def read_with_pool(
+    request: IngestRequest, chosen: Chosen, settings: Settings, *, priority: int | None, detach: bool
+) -> IngestReport | None:
+    """None where nobody waits for the end."""
+    from models.pool import DEFAULT_PRIORITY
+    from workers.cli.progress import progress_display
+    from workers.cli.terminal import open_console
+    from workers.cluster.ingesting import PoolRequest, fetch, submit
+    from workers.cluster.wishes import Wishes
+
+    wishes = Wishes(
+        route=chosen.route,
+        profile=chosen.profile,
+        languages=chosen.languages,
+        engine=chosen.engine and chosen.engine.value,
+        formats=request.formats,
+        force=request.force,
+    )
+    asked = PoolRequest(
+        request=request, wishes=wishes, priority=DEFAULT_PRIORITY if priority is None else priority
+    )
+    with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
+        submission_id = submit(asked, settings=settings, on_event=progress.on_event, on_busy=_say_busy)
+        come_back = f"doctriage submissions fetch {submission_id} --out {shlex.quote(str(request.out_dir))}"
+        if detach:
+            typer.echo(f"submission {submission_id}; `{come_back}` brings the results", err=True)
+            return None
+        report = fetch(
+            submission_id,
+            request.out_dir,
+            settings=settings,
+            formats=wishes.formats,
+            on_event=progress.on_event,
+        )
+    if report.is_interrupted:
+        typer.echo(
+            f"the pool goes on: `{come_back}` brings the results, "
+            f"`doctriage submissions cancel {submission_id}` stops it",
+            err=True,
+        )
+    return report
+
+
+def _say_busy(error: PoolBusy) -> None:
+    typer.echo(f"{error}; waiting", err=True)

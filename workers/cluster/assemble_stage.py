@@ -1,0 +1,65 @@
+"""A source whose pages are all there gets its outputs, in the blob store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TextIO
+
+from models.errors import DocumentFailed
+from models.pool import Queue
+from pipeline.publish import DocumentOutput, ReadingUnfinished, document_outputs
+from pipeline.store import SourceToAssemble
+from workers.cluster.host import Host
+from workers.cluster.wishes import Wishes
+
+
+def assemble(host: Host) -> Counter[Queue]:
+    """One source, which no ticket follows. Raises ``StoreUnavailable``, and the source is given back."""
+    source = host.store.pool.claim_assembly(
+        owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
+    )
+    if source is None:
+        return Counter()
+    try:
+        failed_pages = _written(host, source)
+    except DocumentFailed as error:
+        host.store.pool.source_written(
+            source.source_id,
+            owner=host.owner,
+            failed_pages=source.document.page_count,
+            error_code=error.code,
+            error_message=str(error),
+        )
+    except ReadingUnfinished:
+        host.store.pool.give_back(host.owner)
+    except BaseException:
+        host.store.pool.give_back(host.owner)
+        raise
+    else:
+        host.store.pool.source_written(source.source_id, owner=host.owner, failed_pages=failed_pages)
+    return Counter()
+
+
+def _written(host: Host, source: SourceToAssemble) -> int:
+    """How many pages the outputs are without."""
+    failed_pages = 0
+    for output in document_outputs(
+        host.store.pages,
+        reading_id=source.reading_id,
+        document=source.document,
+        source=source.name,
+        formats=Wishes.from_json(source.terms.wishes).formats,
+    ):
+        failed_pages = _kept(host, source.source_id, output)
+    return failed_pages
+
+
+def _kept(host: Host, source_id: int, output: DocumentOutput) -> int:
+    failed_pages = 0
+
+    def write(stream: TextIO) -> None:
+        nonlocal failed_pages
+        failed_pages = output.write(stream)
+
+    host.blobs.write_result(source_id, output.suffix, write)
+    return failed_pages

@@ -1,0 +1,77 @@
+"""What a process of the pool holds from its first piece of work to its last."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pipeline.blobs import BlobStore
+from pipeline.chargeback.entries import Account, Payer
+from pipeline.fingerprint import Fingerprint, reading_fingerprint
+from pipeline.settings import Settings
+from pipeline.store import SubmissionTerms, connect_store
+from workers.bootstrap import build_engines
+from workers.cluster.deployment import Deployment
+from workers.cluster.heartbeat import Heartbeat
+from workers.cluster.sealed_passwords import unsealed
+from workers.cluster.wishes import Wishes
+from workers.owner import current_owner
+
+if TYPE_CHECKING:
+    from pipeline.page_pipeline import Engines
+
+ENGINES_KEPT: Final = 2
+"""Sets of engines, one for each engine and languages that were wished for; one takes up to 1.5 GB."""
+
+
+class Host:
+    """``is_stopping`` says that the process is to end after the page that it is at."""
+
+    def __init__(self, deployment: Deployment, *, is_stopping: Callable[[], bool]) -> None:
+        settings = deployment.settings
+        self.deployment = deployment
+        self.is_stopping = is_stopping
+        self.owner = current_owner()
+        self.lease_s = settings.pool.lease_s
+        self.store = connect_store(settings.home, settings.database_url)
+        self.blobs = BlobStore(settings.home, settings.blobs)
+        self._engines: OrderedDict[str, Engines] = OrderedDict()
+        self._heartbeat = Heartbeat(self.store.pool, self.owner, lease_s=self.lease_s)
+        self._heartbeat.start()
+
+    def close(self) -> None:
+        self._heartbeat.stop()
+        self.store.close()
+
+    def settings_of(self, terms: SubmissionTerms) -> Settings:
+        return Wishes.from_json(terms.wishes).settings(self.deployment.settings)
+
+    def account_of(self, terms: SubmissionTerms) -> Account:
+        payer = Payer(
+            cost_centre=terms.cost_centre, submitter=terms.submitter, submission_id=terms.submission_id
+        )
+        return self.deployment.account(payer)
+
+    def passwords_of(self, terms: SubmissionTerms) -> tuple[str, ...]:
+        return unsealed(terms.sealed_passwords, self.deployment.settings.pool.secret_key)
+
+    def engines(self, settings: Settings) -> Engines:
+        """Raises ``EngineUnavailable``."""
+        wished = settings.read.model_dump_json()
+        if wished not in self._engines:
+            while len(self._engines) >= ENGINES_KEPT:
+                self._engines.popitem(last=False)
+            self._engines[wished] = build_engines(settings)
+        self._engines.move_to_end(wished)
+        return self._engines[wished]
+
+    def fingerprint(self, settings: Settings, cost_centre: str) -> Fingerprint:
+        deployment = self.deployment
+        return reading_fingerprint(
+            settings,
+            self.engines(settings).versions,
+            deployment.policy.digest,
+            deployment.plan,
+            cost_centre,
+        )

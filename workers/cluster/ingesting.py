@@ -1,0 +1,116 @@
+"""``doctriage ingest`` with the pool: submit, follow, and bring the outputs home."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.errors import PoolBusy
+from models.pool import DEFAULT_PRIORITY
+from pipeline.blobs import BlobStore
+from pipeline.publish import prepare_folder
+from pipeline.settings import Settings
+from pipeline.store import open_store
+from workers.accounts import login_name, paying_cost_centre
+from workers.cluster.connection import pool_tickets
+from workers.cluster.following import Follower
+from workers.cluster.sealed_passwords import sealed
+from workers.cluster.submitting import SubmissionOrder, Submitter
+from workers.cluster.wishes import Wishes
+from workers.events import Event, IngestReport, IngestRequest, SourcesFound
+from workers.local_run import PageCounter, refuse_state_folder
+from workers.logs import set_up_logs
+from workers.report import RunTotals, finish_run
+from workers.run_budgets import budgets_to_warn_of
+from workers.sources import RUN_FILES, find_sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRequest:
+    """``request.formats`` and ``request.force`` are part of the ``wishes`` too."""
+
+    request: IngestRequest
+    wishes: Wishes
+    priority: int = DEFAULT_PRIORITY
+
+
+def submit(
+    asked: PoolRequest,
+    *,
+    settings: Settings,
+    on_event: Callable[[Event], None],
+    on_busy: Callable[[PoolBusy], None],
+) -> int:
+    """The submission's number, once all its sources are with the pool. Raises ``PoolBusy`` where it takes on no more,
+    ``BrokerUnavailable``, ``StoreUnavailable``, ``SettingsError`` and ``OutputNotWritable``."""
+    set_up_logs(settings.log_level)
+    request, home = asked.request, settings.home.absolute()
+    refuse_state_folder(request.paths, home)
+    prepare_folder(request.out_dir, RUN_FILES)
+    order = SubmissionOrder(
+        cost_centre=paying_cost_centre(request.cost_centre, settings.chargeback),
+        submitter=login_name(),
+        priority=asked.priority,
+        wishes=asked.wishes,
+        sealed_passwords=sealed(request.passwords, settings.pool.secret_key),
+    )
+    with closing(open_store(home, settings.database_url)) as store:
+        submitter = Submitter(
+            settings=settings,
+            pool=store.pool,
+            blobs=BlobStore(home, settings.blobs),
+            tickets=pool_tickets(settings),
+            on_busy=on_busy,
+        )
+        sources = tuple(find_sources(request.paths, left_out=(request.out_dir.absolute(), home)))
+        on_event(SourcesFound(count=len(sources)))
+        submission_id = submitter.open(order)
+        submitter.send(submission_id, sources)
+    return submission_id
+
+
+def fetch(
+    submission_id: int,
+    out_dir: Path,
+    *,
+    settings: Settings,
+    formats: tuple[str, ...],
+    on_event: Callable[[Event], None],
+) -> IngestReport:
+    """Follow the submission and write its outputs, and the run's own files, into ``out_dir``. With Ctrl-C
+    (KeyboardInterrupt) the report says ``is_interrupted``, and the pool goes on."""
+    started_s = time.monotonic()
+    home = settings.home.absolute()
+    out_dir = out_dir.absolute()
+    prepare_folder(out_dir, RUN_FILES)
+    counter = PageCounter(on_event)
+    with closing(open_store(home, settings.database_url)) as store:
+        follower = Follower(
+            store=store,
+            blobs=BlobStore(home, settings.blobs),
+            submission_id=submission_id,
+            out_dir=out_dir,
+            formats=formats,
+            on_event=counter,
+        )
+        is_interrupted = False
+        try:
+            follower.follow()
+        except KeyboardInterrupt:
+            is_interrupted = True
+        return finish_run(
+            store,
+            submission_id,
+            out_dir,
+            totals=RunTotals(
+                pages_read=counter.pages_read,
+                pages_from_earlier_run=counter.pages_from_earlier_run,
+                elapsed_s=time.monotonic() - started_s,
+                is_interrupted=is_interrupted,
+                budgets=budgets_to_warn_of(store.budgets, follower.cost_centre),
+            ),
+            first_sources=follower.first_sources,
+        )

@@ -1,0 +1,85 @@
+"""A few pages of one document are read on the CPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+import structlog
+
+from models.document import Document, MediaType
+from models.errors import DocumentEncrypted
+from models.pool import Queue
+from pipeline.store import PagesToRead, SubmissionTerms
+from workers.bootstrap import build_pdf_engine
+from workers.cluster.host import Host
+from workers.messages import PageAttemptFailed, PageEscalated
+from workers.page_reading import PageReader
+
+log = structlog.get_logger()
+
+
+def read_pages(host: Host) -> Counter[Queue]:
+    """One claim's pages, and the tickets that follow; none where nothing waits. A page that was not begun goes back,
+    when the process is to end or the machine has no room for it. Raises ``EngineUnavailable``, ``StoreUnavailable``
+    and ``DiskFull``."""
+    pool = host.deployment.settings.pool
+    work = host.store.pool.claim_pages(
+        owner=host.owner, lease_s=host.lease_s, max_pages=pool.pages_per_claim, weights=pool.weights
+    )
+    if work is None:
+        return Counter()
+    try:
+        tickets = _read(host, work)
+    finally:
+        given_back = host.store.pages.release_leases(host.owner)
+    tickets[Queue.OCR] += bool(given_back)
+    tickets[Queue.ASSEMBLE] += host.store.pool.sources_read(work.reading_id)
+    return tickets
+
+
+def _read(host: Host, work: PagesToRead) -> Counter[Queue]:
+    settings = host.settings_of(work.terms)
+    reader = PageReader(
+        settings=settings,
+        policy=host.deployment.policy,
+        plan=host.deployment.plan,
+        store=host.store,
+        blobs=host.blobs,
+        engines=host.engines(settings),
+        owner=host.owner,
+    )
+    tickets: Counter[Queue] = Counter()
+    for end in reader.read_claimed(
+        work.reading_id,
+        work.document,
+        work.page_numbers,
+        host.account_of(work.terms),
+        password_of(host, work.document, work.terms),
+        stop_after=host.is_stopping,
+    ):
+        tickets[Queue.VLM] += isinstance(end, PageEscalated)
+        tickets[Queue.OCR] += isinstance(end, PageAttemptFailed) and not end.gave_up
+    return tickets
+
+
+def password_of(host: Host, document: Document, terms: SubmissionTerms) -> str | None:
+    """The one of the submission's passwords that opens the document; None where it needs none, or none opens it."""
+    passwords = host.passwords_of(terms)
+    if not passwords or document.media_type is not MediaType.PDF:
+        return None
+    return _opening(str(host.blobs.local_path(document.document_id)), passwords)
+
+
+@lru_cache(maxsize=64)
+def _opening(path: str, passwords: tuple[str, ...]) -> str | None:
+    from pathlib import Path
+
+    pdf = build_pdf_engine()
+    for password in (None, *passwords):
+        try:
+            pdf.inspect(Path(path), password)
+        except DocumentEncrypted:
+            continue
+        return password
+    return None

@@ -1,0 +1,94 @@
+"""The tasks: whoever gets a ticket takes the next piece of work, does it, and sends tickets for what follows."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import structlog
+from celery import Celery, signals
+
+from models.errors import EngineUnavailable, PlanImpossible, StoreUnavailable
+from models.pool import Queue
+from pipeline.publish import DiskFull
+from workers.celery_app import task_name
+from workers.child_process import begin_pool_process
+from workers.cluster.assemble_stage import assemble
+from workers.cluster.deployment import Deployment
+from workers.cluster.host import Host
+from workers.cluster.intake_stage import take_in
+from workers.cluster.ocr_stage import read_pages
+from workers.cluster.vlm_host import VlmHost
+from workers.tickets import Tickets, send_if_possible
+
+PAUSE_S: Final = 5.0
+"""Before a worker that its machine or the database fails takes another ticket."""
+
+IMPOSSIBLE = (StoreUnavailable, EngineUnavailable, PlanImpossible, DiskFull)
+"""No fault of the work: it goes back, now or when its lease runs out, and the reconciler sends a ticket for it."""
+
+log = structlog.get_logger()
+
+
+def register(app: Celery, deployment: Deployment, tickets: Tickets) -> None:
+    """Define the task of each queue on ``app``."""
+    stages = Stages(deployment)
+    for queue in Queue:
+        app.task(_task(stages, queue, tickets), name=task_name(queue))
+
+
+def _task(stages: Stages, queue: Queue, tickets: Tickets) -> Callable[[], None]:
+    def work() -> None:
+        serve(stages, queue, tickets)
+
+    return work
+
+
+def serve(stages: Stages, queue: Queue, tickets: Tickets) -> None:
+    try:
+        follow = stages.stage(queue)()
+    except IMPOSSIBLE as error:
+        log.warning("work_put_off", queue=str(queue), code=error.code, reason=str(error))
+        time.sleep(PAUSE_S)
+        return
+    for following, count in follow.items():
+        if count > 0:
+            send_if_possible(tickets, following, count)
+
+
+class Stages:
+    """What each queue's workers do. Nothing is opened before the first piece of work, so that a process can fork."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._stopping = multiprocessing.Event()
+        self._lock = threading.Lock()
+        self._host: Host | None = None
+        self._vlm: VlmHost | None = None
+        signals.worker_shutting_down.connect(self._stop, weak=False)
+        signals.worker_process_init.connect(self._begin_process, weak=False)
+
+    def stage(self, queue: Queue) -> Callable[[], Counter[Queue]]:
+        with self._lock:
+            self._host = self._host or Host(self._deployment, is_stopping=self._stopping.is_set)
+            match queue:
+                case Queue.INTAKE:
+                    return partial(take_in, self._host)
+                case Queue.OCR:
+                    return partial(read_pages, self._host)
+                case Queue.ASSEMBLE:
+                    return partial(assemble, self._host)
+                case Queue.VLM:
+                    self._vlm = self._vlm or VlmHost(self._host)
+                    return self._vlm.transcribe
+
+    def _stop(self, **_: object) -> None:
+        self._stopping.set()
+
+    def _begin_process(self, **_: object) -> None:
+        begin_pool_process(self._deployment.settings)
