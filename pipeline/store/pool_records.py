@@ -223,16 +223,16 @@ class PageEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaimed:
-    """What was taken from owners that are gone: pages given back (of them ``charged_pages`` were being worked on),
-    pages that failed for it, sources likewise, and places for calls. ``queues`` have more in them than before."""
+    """What was taken from owners that are gone: ``freed_pages`` were given back, ``charged_pages`` of all were being
+    worked on, ``given_up_pages`` were that too often; sources likewise. ``queues`` have more in them than before."""
 
     freed_pages: int
     charged_pages: int
-    failed_pages: int
+    given_up_pages: int
+    closed_calls: int
     freed_sources: int
     refused_sources: int
     freed_slots: int
-    closed_calls: int
     queues: frozenset[Queue]
 
 

@@ -140,23 +140,27 @@ class TranscriptionStore:
 
     def attempts(self, reading_id: int, page_number: int) -> tuple[Attempt, ...]:
         """Every call about the page that is closed, in order."""
-        query = (
-            select(VlmAttemptRow)
-            .where(
-                VlmAttemptRow.reading_id == reading_id,
-                VlmAttemptRow.page_number == page_number,
-                VlmAttemptRow.verdict.is_not(None),
-            )
-            .order_by(VlmAttemptRow.attempt)
-        )
         with self._database.read() as session:
-            return tuple(_attempt(row) for row in session.scalars(query))
+            return closed_attempts(session, reading_id, page_number)
 
     def close_abandoned(self, price_book: PriceBook) -> int:
         """Book the calls whose process ended before it could, at the tokens that their prompts were predicted to
         take, on the account that they were made for."""
         with self._database.write() as session:
             return close_abandoned(session, price_book)
+
+
+def closed_attempts(session: Session, reading_id: int, page_number: int) -> tuple[Attempt, ...]:
+    query = (
+        select(VlmAttemptRow)
+        .where(
+            VlmAttemptRow.reading_id == reading_id,
+            VlmAttemptRow.page_number == page_number,
+            VlmAttemptRow.verdict.is_not(None),
+        )
+        .order_by(VlmAttemptRow.attempt)
+    )
+    return tuple(_attempt(row) for row in session.scalars(query))
 
 
 def _holds(session: Session, reading_id: int, page_number: int, owner: str) -> bool:

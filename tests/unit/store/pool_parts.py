@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -94,7 +94,14 @@ class Pool:
         )
 
     def finish(
-        self, work: PagesToRead, owner: str = "me", *, awaits_vlm: bool = False, only: Sequence[int] = ()
+        self,
+        work: PagesToRead,
+        owner: str = "me",
+        *,
+        awaits_vlm: bool = False,
+        only: Sequence[int] = (),
+        page: Mapping[str, Any] | None = None,
+        completes: bool = True,
     ) -> None:
         """As a worker does with its pages, or with some of them."""
         for number in only or work.page_numbers:
@@ -102,14 +109,14 @@ class Pool:
                 work.reading_id,
                 number,
                 owner=owner,
-                page={"page_number": number},
+                page=page or {"page_number": number},
                 summary={"page_number": number, "reasons": []},
                 route=Route.OCR,
                 elapsed_s=1.0,
                 entry=entry_of(work.reading_id, number, work.document.document_id, work.terms.submission_id),
                 awaits_vlm=awaits_vlm,
             )
-        if self.store.pages.complete_reading(work.reading_id):
+        if completes and self.store.pages.complete_reading(work.reading_id):
             self.store.pool.sources_read(work.reading_id)
 
     def write(self, owner: str = "me") -> int | None:
