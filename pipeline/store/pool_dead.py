@@ -21,9 +21,13 @@ class PoolDeadPages:
         self._database = database
 
     def dead_pages(
-        self, submission_id: int | None = None, *, limit: int = DEAD_PAGES_SHOWN
+        self,
+        submission_id: int | None = None,
+        *,
+        document_id: str | None = None,
+        limit: int = DEAD_PAGES_SHOWN,
     ) -> tuple[DeadPage, ...]:
-        """Of the submission, or of the whole pool: those that failed last first."""
+        """Of the submission and the document, or of the whole pool: those that failed last first."""
         newest = (
             select(SourceRow.reading_id, func.max(SourceRow.source_id).label("source_id"))
             .where(
@@ -49,7 +53,10 @@ class PoolDeadPages:
             .join(ReadingRow, ReadingRow.reading_id == PageRow.reading_id)
             .join(newest, newest.c.reading_id == PageRow.reading_id)
             .join(SourceRow, SourceRow.source_id == newest.c.source_id)
-            .where(PageRow.state == PageState.FAILED)
+            .where(
+                PageRow.state == PageState.FAILED,
+                *([] if document_id is None else [ReadingRow.document_id == document_id]),
+            )
             .order_by(PageRow.settled_at_s.desc(), PageRow.reading_id, PageRow.page_number)
             .limit(limit)
         )
@@ -72,7 +79,7 @@ class PoolDeadPages:
             ).one_or_none()
         if row is None:
             raise PageNotFound(
-                f"reading {reading_id} has no page {page_number}; `doctriage pool dead` shows what failed"
+                f"reading {reading_id} has no page {page_number}; `doctriage dead list` shows what failed"
             )
         entries = LedgerStore(self._database).entries_of_page(row.document_id, page_number)
         return PageEvidence(
