@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
-from datetime import UTC, datetime
 
 from models.document import Document
 from models.errors import EngineUnavailable, PageFailed
 from models.tables import PageState
-from pipeline.chargeback.entries import cache_hit_entry
 from pipeline.settings import Settings
-from pipeline.store import FinishedPage, LedgerStore, OpenedReading, PageStore, TakeOver
+from pipeline.store import FinishedPage, LedgerStore, PageStore
 from workers.events import Event, PageAwaitsVlm, PageFinished, PageGivenUp, PageRetried
 from workers.messages import (
     PageAttemptFailed,
@@ -24,6 +22,7 @@ from workers.messages import (
 from workers.owner import is_alive
 from workers.page_settlement import CpuAttempt, charge_attempt
 from workers.pool import Worker
+from workers.reading_opening import open_document_reading
 from workers.run_state import PageQueue, ReadingState, RunOptions, SourceState
 from workers.vlm_desk import VlmDesk
 
@@ -76,12 +75,13 @@ class PageDesk:
     ) -> ReadingState:
         """Take up the reading of a document that is new to this run, where earlier runs left it, or those pages of it
         that are ``wanted``."""
-        fingerprint = self._options.fingerprint
-        opened = self._pages.open_reading(
+        opened = open_document_reading(
+            self._pages,
+            self._ledger,
             document,
-            fingerprint.whole,
+            self._options.fingerprint,
+            self._options.account,
             force=self._options.force,
-            takes_over=TakeOver(cpu_fingerprint=fingerprint.cpu, has_vlm=fingerprint.has_vlm),
         )
         reading = ReadingState(
             reading_id=opened.reading_id,
@@ -94,7 +94,6 @@ class PageDesk:
         )
         reading.pending.extend(reading.wanted_of(opened.pending))
         self._readings[document.document_id] = reading
-        self._book_cache_hit(document, opened)
         self._report_earlier(reading, opened.finished)
         self._queue.add(reading)
         self._await_vlm(reading, opened.awaiting_vlm, from_earlier_run=True)
@@ -171,20 +170,6 @@ class PageDesk:
             self._await_vlm(reading, awaiting, from_earlier_run=True)
             self._queue.add(reading)
             self._complete(reading)
-
-    def _book_cache_hit(self, document: Document, opened: OpenedReading) -> None:
-        """Pages that wait for the VLM were read on the CPU by an earlier run too."""
-        cached_pages = len(opened.finished) + len(opened.awaiting_vlm)
-        if cached_pages:
-            self._ledger.book_cache_hit(
-                cache_hit_entry(
-                    self._options.account,
-                    document_id=document.document_id,
-                    reading_id=opened.reading_id,
-                    cached_pages=cached_pages,
-                    when=datetime.now(UTC),
-                )
-            )
 
     def _await_vlm(
         self, reading: ReadingState, page_numbers: Iterable[int], *, from_earlier_run: bool
