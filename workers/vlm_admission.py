@@ -8,7 +8,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from models.errors import VlmError, VlmOverloaded, VlmRateLimited, VlmTimedOut, VlmWaitedOut
 from workers.adaptive_limit import AdaptiveLimit
@@ -23,17 +23,32 @@ LOOK_EVERY_S: Final = 0.25
 """How soon a page that has no patience left finds out that the service has fallen ill."""
 
 
+class SharedPlaces(Protocol):
+    """Places for calls in flight to one service, which several processes share. Each has a number."""
+
+    async def acquire(self) -> int:
+        """Takes a place as soon as one is free. Who is cancelled meanwhile has none."""
+        ...
+
+    async def release(self, place: int) -> None:
+        """Gives it to whoever waits, without waiting itself."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
     passage: Passage
     limit_era: int
+    shared: int | None
 
 
 class VlmAdmission:
-    """For the pages of one event loop. ``clock`` gives seconds and must run as the loop's does.
+    """For the pages of one event loop. ``clock`` gives seconds and must run as the loop's does. With ``places`` each
+    call takes one of them besides; only the call that is next waits for it, so none is held by a call that may not be
+    made.
 
     Calls go in the order in which they asked. The service counts as ill while the breaker is not closed, and
-    through a pause that it asked for.
+    through a pause that it asked for; waiting for a place is no illness.
     """
 
     def __init__(
@@ -41,10 +56,12 @@ class VlmAdmission:
         limit: AdaptiveLimit,
         breaker: CircuitBreaker,
         *,
+        places: SharedPlaces | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit = limit
         self._breaker = breaker
+        self._places = places
         self._clock = clock
         self._in_flight = 0
         self._not_before_s = 0.0
@@ -60,6 +77,10 @@ class VlmAdmission:
     @property
     def limit(self) -> int:
         return self._limit.limit
+
+    @property
+    def breaker_state(self) -> BreakerState:
+        return self._breaker.state
 
     @contextlib.asynccontextmanager
     async def slot(self, *, wait_s: float | None = None) -> AsyncIterator[None]:
@@ -83,6 +104,8 @@ class VlmAdmission:
                 self._breaker.withdraw(place.passage)
             self._in_flight -= 1
             self._changed.set()
+            if self._places is not None and place.shared is not None:
+                await self._places.release(place.shared)
 
     def observe(self, metrics: VllmMetrics | None) -> None:
         self._limit.observe(metrics, in_flight=self._in_flight)
@@ -97,12 +120,12 @@ class VlmAdmission:
 
     @property
     def is_ill(self) -> bool:
-        return self._breaker.state is not BreakerState.CLOSED or self._clock() < self._not_before_s
+        return self.breaker_state is not BreakerState.CLOSED or self._clock() < self._not_before_s
 
     def ill_s(self) -> float:
         """For how many seconds the service has been ill, all in all."""
         now_s = self._clock()
-        is_down = self._breaker.state is not BreakerState.CLOSED
+        is_down = self.breaker_state is not BreakerState.CLOSED
         ill_until_s = now_s if is_down else min(now_s, self._not_before_s)
         self._ill_s += max(0.0, ill_until_s - self._ill_counted_at_s)
         self._ill_counted_at_s = now_s
@@ -121,10 +144,21 @@ class VlmAdmission:
 
     async def _turn(self) -> _Place:
         async with self._turnstile:
+            shared = await self._shared_place()
+            self._in_flight += 1
+            return _Place(passage=self._breaker.admit(), limit_era=self._limit.era, shared=shared)
+
+    async def _shared_place(self) -> int | None:
+        """Waits until a call may be made. What was so before the wait for a place may not be so after it."""
+        while True:
             while (pause_s := self.pause_s()) != 0.0:
                 await self._until_changed(pause_s)
-            self._in_flight += 1
-            return _Place(passage=self._breaker.admit(), limit_era=self._limit.era)
+            if self._places is None:
+                return None
+            place = await self._places.acquire()
+            if self.pause_s() == 0.0:
+                return place
+            await self._places.release(place)
 
     @contextlib.contextmanager
     def _patience(self, timer: asyncio.Timeout, wait_s: float | None) -> Iterator[None]:
