@@ -55,7 +55,9 @@ class FolderState:
     remembered: dict[str, RememberedFile] = field(default_factory=dict)
     histories: dict[str, FileHistory] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
-    _told: dict[str, FileVersion] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    """Files of which it was said that they lack their end."""
+
     _has_looked: bool = False
 
     def load(self, remembered: Mapping[str, RememberedFile]) -> None:
@@ -100,6 +102,7 @@ class FolderState:
 
     def note(self, name: str, file: RememberedFile) -> None:
         self.remembered[name] = file
+        self._told.discard(name)
         if name in self.histories:
             self.histories[name] = replace(self.histories[name], remembered=file)
 
@@ -117,7 +120,7 @@ class FolderState:
     def _drop(self, name: str) -> None:
         self.histories.pop(name, None)
         self.sources.pop(name, None)
-        self._told.pop(name, None)
+        self._told.discard(name)
 
     def _observe(self, name: str, sighting: Sighting) -> None:
         before = self.histories.get(name)
@@ -160,10 +163,10 @@ class FolderState:
                 FileSeen(name=name, byte_count=byte_count, is_changed=history.remembered is not None)
             )
         is_still = now_s - history.unchanged_since_s >= self.patience.settle_s
-        if is_still and history.ending is not Ending.WHOLE and self._told.get(name) != history.version:
-            self._told[name] = history.version
-            if decide(history, now_s, self.patience) is Action.WAIT:
-                self.on_event(FileUnfinished(name=name, grace_s=self.patience.grace_s))
+        is_waiting = decide(history, now_s, self.patience) is Action.WAIT
+        if is_still and is_waiting and history.ending is not Ending.WHOLE and name not in self._told:
+            self._told.add(name)
+            self.on_event(FileUnfinished(name=name, grace_s=self.patience.grace_s))
 
     def _is_awaited(self, name: str) -> bool:
         history = self.histories[name]
