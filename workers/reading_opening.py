@@ -22,7 +22,8 @@ def open_document_reading(
     books_cache_hit: bool = True,
 ) -> OpenedReading:
     """``account`` is whose the cache hit is, in the ledger. With ``force`` every page is read again. ``submission_id``
-    is the pool's, for which its pages are read."""
+    is the pool's, for which its pages are read. ``books_cache_hit`` is false where the same submission has opened the
+    reading before: what is finished by now may be its own work."""
     opened = pages.open_reading(
         document,
         fingerprint.whole,
