@@ -23,10 +23,12 @@ from models.errors import (
     OutputNotWritable,
     PriceBookInvalid,
     SettingsError,
+    SubmissionNotFound,
 )
 from workers.cli.budget import budget_app
 from workers.cli.calibrate import calibrate_command
 from workers.cli.chargeback import chargeback_app
+from workers.cli.dead import dead_app
 from workers.cli.doctor import doctor_command
 from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
@@ -35,6 +37,7 @@ from workers.cli.plan import plan_command
 from workers.cli.prices import prices_app
 from workers.cli.printable import printable
 from workers.cli.quote import quote_command
+from workers.cli.submissions import submissions_app
 from workers.cli.tokens import tokens_command
 from workers.cli.watch import watch_command
 
@@ -56,6 +59,8 @@ app.command("evaluate")(evaluate_command)
 app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)
 app.command("plan")(plan_command)
+app.add_typer(submissions_app, name="submissions")
+app.add_typer(dead_app, name="dead")
 app.add_typer(prices_app, name="prices")
 app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
@@ -91,6 +96,7 @@ def exit_code(error: DoctriageError) -> int:
             | OutputNotWritable()
             | EngineUnavailable()
             | EntryNotReversible()
+            | SubmissionNotFound()
         ):
             return EXIT_USAGE
         case _:
