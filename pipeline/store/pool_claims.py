@@ -7,11 +7,11 @@ that it was served. On PostgreSQL it passes over rows that another claim has loc
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
-from sqlalchemy import and_, exists, select, update
+from sqlalchemy import Row, and_, exists, select, update
 from sqlalchemy.orm import Session
 
 from models.pool import Queue, SourceState
@@ -19,6 +19,7 @@ from models.tables import PageRow, PageState, ReadingRow, ReadingState, SourceRo
 from pipeline.store.database import Database, in_key_order, rows_changed
 from pipeline.store.page_statements import release
 from pipeline.store.pool_claimed import (
+    ClaimedPages,
     page_to_transcribe,
     pages_to_read,
     source_to_assemble,
@@ -102,7 +103,7 @@ class PoolClaims:
         """The next pending pages, one after the other in one reading; one that was lost before comes alone."""
         with self._database.write() as session:
             claimed = _claim_pages(session, Queue.OCR, owner, lease_s, max_pages, weights)
-            return None if claimed is None else pages_to_read(session, *claimed)
+            return None if claimed is None else pages_to_read(session, claimed)
 
     def claim_escalated(
         self, *, owner: str, lease_s: float, weights: Mapping[str, float]
@@ -110,10 +111,7 @@ class PoolClaims:
         """The next page that waits for the VLM."""
         with self._database.write() as session:
             claimed = _claim_pages(session, Queue.VLM, owner, lease_s, 1, weights)
-            if claimed is None:
-                return None
-            submission_id, reading_id, [page_number] = claimed
-            return page_to_transcribe(session, submission_id, reading_id, page_number)
+            return None if claimed is None else page_to_transcribe(session, claimed)
 
     def sources_read(self, reading_id: int) -> int:
         """The sources that waited for the reading may be assembled, if it is complete; how many."""
@@ -181,6 +179,20 @@ class PoolClaims:
         with self._database.read() as session:
             return bool(session.scalar(select(query)))
 
+    def move_sources(self, reading_id: int, new_reading_id: int) -> int:
+        """Sources that wait for the one reading wait for the other instead, and nobody reads the first any more; how
+        many."""
+        waiting = and_(SourceRow.reading_id == reading_id, SourceRow.state == SourceState.READING)
+        with self._database.write() as session:
+            moved = rows_changed(
+                session,
+                update(SourceRow).where(in_key_order(SourceRow, waiting)).values(reading_id=new_reading_id),
+            )
+            session.execute(
+                update(ReadingRow).where(ReadingRow.reading_id == reading_id).values(submission_id=None)
+            )
+            return moved
+
     def heartbeat(self, owner: str, *, lease_s: float) -> int:
         """The owner is alive: every lease of it holds for ``lease_s`` from now; how many."""
         until_s = time.time() + lease_s
@@ -227,15 +239,15 @@ def _claim_pages(
     lease_s: float,
     max_pages: int,
     weights: Mapping[str, float],
-) -> tuple[int, int, tuple[int, ...]] | None:
-    """Submission, reading and page numbers."""
+) -> ClaimedPages | None:
     waiting = WAITING_PAGES[queue]
     for turn in turns(session, queue):
         readings = readings_with(waiting, turn.submission_id).limit(READINGS_AT_A_TIME)
         for reading_id in session.scalars(readings).all():
-            numbers = _first_free(session, reading_id, waiting, max_pages)
-            if not numbers:
+            pages = _first_free(session, reading_id, waiting, max_pages)
+            if not pages:
                 continue
+            numbers = tuple(page.page_number for page in pages)
             session.execute(
                 update(PageRow)
                 .where(PageRow.reading_id == reading_id, PageRow.page_number.in_(numbers))
@@ -247,12 +259,15 @@ def _claim_pages(
                 execution_options={"synchronize_session": False},
             )
             note_served(session, turn, len(numbers), weights)
-            return turn.submission_id, reading_id, numbers
+            return ClaimedPages(turn.submission_id, reading_id, numbers, losses=pages[0].losses)
     return None
 
 
-def _first_free(session: Session, reading_id: int, state: PageState, max_pages: int) -> tuple[int, ...]:
-    """The first pages that follow one another, none of which was lost before; or the first one alone."""
+def _first_free(
+    session: Session, reading_id: int, state: PageState, max_pages: int
+) -> Sequence[Row[int, int]]:
+    """The first pages that follow one another, none of which was lost before; or the first one alone. Numbers and
+    losses."""
     query = (
         select(PageRow.page_number, PageRow.losses)
         .where(PageRow.reading_id == reading_id, page_is(state))
@@ -261,9 +276,5 @@ def _first_free(session: Session, reading_id: int, state: PageState, max_pages: 
         .with_for_update(key_share=True, skip_locked=True)
     )
     free = session.execute(query).all()
-    if not free:
-        return ()
-    first = free[0].page_number
-    in_a_row = takewhile(lambda numbered: numbered[1].page_number == first + numbered[0], enumerate(free))
-    unlost = takewhile(lambda page: page.losses == 0, (page for _, page in in_a_row))
-    return tuple(page.page_number for page in unlost) or (first,)
+    in_a_row = (page for place, page in enumerate(free) if page.page_number == free[0].page_number + place)
+    return tuple(takewhile(lambda page: page.losses == 0, in_a_row)) or free[:1]

@@ -10,6 +10,8 @@ from pipeline.planning.configured import load_plan
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.policy import Policy, load_policy
 from pipeline.settings import Settings
+from workers.bootstrap import build_engines
+from workers.messages import EngineBuilder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,7 @@ class Deployment:
     policy: Policy
     plan: ServingPlan
     price_book: PriceBook
+    build_engines: EngineBuilder = build_engines
 
     def account(self, payer: Payer) -> Account:
         return Account(payer=payer, price_book=self.price_book, model_id=self.plan.model_id)

@@ -11,7 +11,6 @@ from pipeline.chargeback.entries import Account, Payer
 from pipeline.fingerprint import Fingerprint, reading_fingerprint
 from pipeline.settings import Settings
 from pipeline.store import SubmissionTerms, connect_store
-from workers.bootstrap import build_engines
 from workers.cluster.deployment import Deployment
 from workers.cluster.heartbeat import Heartbeat
 from workers.cluster.sealed_passwords import unsealed
@@ -62,7 +61,7 @@ class Host:
         if wished not in self._engines:
             while len(self._engines) >= ENGINES_KEPT:
                 self._engines.popitem(last=False)
-            self._engines[wished] = build_engines(settings)
+            self._engines[wished] = self.deployment.build_engines(settings)
         self._engines.move_to_end(wished)
         return self._engines[wished]
 

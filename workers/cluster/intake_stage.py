@@ -51,7 +51,7 @@ def take_in(host: Host) -> Counter[Queue]:
         reading_id=opened.reading_id,
         document_id=document.document_id,
     )
-    return _tickets(opened, settings.pool.pages_per_claim)
+    return tickets_after_intake(opened, settings.pool.pages_per_claim)
 
 
 def _inspected(host: Host, settings: Settings, source: SourceToTakeIn) -> Document:
@@ -78,7 +78,7 @@ def _opened(host: Host, settings: Settings, source: SourceToTakeIn, document: Do
     )
 
 
-def _tickets(opened: OpenedReading, pages_per_claim: int) -> Counter[Queue]:
+def tickets_after_intake(opened: OpenedReading, pages_per_claim: int) -> Counter[Queue]:
     return Counter(
         {
             Queue.OCR: ceil(len(opened.pending) / pages_per_claim),

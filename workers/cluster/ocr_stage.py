@@ -13,8 +13,10 @@ from models.pool import Queue
 from pipeline.store import PagesToRead, SubmissionTerms
 from workers.bootstrap import build_pdf_engine
 from workers.cluster.host import Host
+from workers.cluster.intake_stage import tickets_after_intake
 from workers.messages import PageAttemptFailed, PageEscalated
 from workers.page_reading import PageReader
+from workers.reading_opening import open_document_reading
 
 log = structlog.get_logger()
 
@@ -30,11 +32,38 @@ def read_pages(host: Host) -> Counter[Queue]:
     if work is None:
         return Counter()
     try:
-        tickets = _read(host, work)
+        tickets = _read(host, work) if _is_ours(host, work) else _moved(host, work)
     finally:
         given_back = host.store.pages.release_leases(host.owner)
     tickets[Queue.OCR] += bool(given_back)
     tickets[Queue.ASSEMBLE] += host.store.pool.sources_read(work.reading_id)
+    return tickets
+
+
+def _is_ours(host: Host, work: PagesToRead) -> bool:
+    """Whether this worker's engines and settings are those that the document was taken in with."""
+    settings = host.settings_of(work.terms)
+    return host.fingerprint(settings, work.terms.cost_centre).whole == work.fingerprint
+
+
+def _moved(host: Host, work: PagesToRead) -> Counter[Queue]:
+    """Workers of two versions are at work, as while the pool is upgraded: what the other ones have not read is read
+    under this one's name, so that no document is read half by each."""
+    settings, terms = host.settings_of(work.terms), work.terms
+    opened = open_document_reading(
+        host.store.pages,
+        host.store.ledger,
+        work.document,
+        host.fingerprint(settings, terms.cost_centre),
+        host.account_of(terms),
+        force=False,
+        submission_id=terms.submission_id,
+        books_cache_hit=False,
+    )
+    moved = host.store.pool.move_sources(work.reading_id, opened.reading_id)
+    log.warning("reading_moved", reading_id=work.reading_id, to=opened.reading_id, sources=moved)
+    tickets = tickets_after_intake(opened, settings.pool.pages_per_claim)
+    tickets[Queue.ASSEMBLE] += host.store.pool.sources_read(opened.reading_id)
     return tickets
 
 

@@ -1,0 +1,198 @@
+"""The stages of the pool on real PostgreSQL, without a broker: what becomes of documents, and what follows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from pikepdf import Encryption, Pdf
+from pydantic import SecretStr
+from sqlalchemy import select
+
+from models.pool import Queue, SubmissionState
+from models.tables import LedgerKind, LedgerRow
+from tests.fakes.engines import FakeEngines, FakeOcr, Fault
+from tests.fakes.pages import tiff_of_widths
+from tests.integration.pool.bench import PoolBench, pool_bench
+from workers.cluster.ocr_stage import read_pages
+from workers.events import IngestRequest
+from workers.local import ingest
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "in"
+    made.mkdir()
+    return made
+
+
+def engines(tmp_path: Path, **options: Any) -> FakeEngines:
+    return FakeEngines(ocr=FakeOcr(folder=tmp_path, **options))
+
+
+def calls(tmp_path: Path) -> list[int]:
+    """The widths of the pages that were read, in order."""
+    return [int(line.split()[0]) for line in (tmp_path / "calls").read_text("ascii").splitlines()]
+
+
+def booked(bench: PoolBench, submission_id: int) -> list[LedgerKind]:
+    entries = select(LedgerRow.kind).where(LedgerRow.submission_id == submission_id)
+    with bench.host.store.database.read() as session:
+        return list(session.scalars(entries.order_by(LedgerRow.entry_id)))
+
+
+def comparable(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in page.items() if name != "elapsed_s"} for page in pages]
+
+
+def test_the_pool_writes_what_the_embedded_executor_writes(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    for name in ("two_columns.pdf", "blank_page.pdf"):
+        shutil.copy(SAMPLES / name, folder)
+    with pool_bench(tmp_path / "pool", postgres_url) as bench:
+        submission_id = bench.submit(folder)
+        bench.work()
+        sources = bench.sources(submission_id)
+        progress = bench.host.store.pool.progress(submission_id)
+        assert (progress.state, progress.failed_sources) == (SubmissionState.FINISHED, 0)
+        out = tmp_path / "out"
+        request = IngestRequest(paths=(folder,), out_dir=out, cost_centre="harbour")
+        ingest(
+            request,
+            settings=bench.settings.model_copy(update={"database_url": None}),
+            on_event=lambda _: None,
+        )
+        for name, source in sources.items():
+            assert bench.output(source, ".md") == (out / f"{name}.md").read_text("utf-8")
+            local = json.loads((out / f"{name}.json").read_text("utf-8"))["pages"]
+            assert comparable(bench.pages(source)) == comparable(local)
+
+
+def test_equal_bytes_under_two_names_are_read_once_and_written_twice(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    tiff_of_widths(folder / "a.tif", [500, 501])
+    shutil.copy(folder / "a.tif", folder / "b.tif")
+    fakes = engines(tmp_path)
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=fakes) as bench:
+        submission_id = bench.submit(folder, force=True)
+        bench.work()
+        first, second = bench.sources(submission_id).values()
+        assert first.reading_id == second.reading_id
+        assert comparable(bench.pages(first)) == comparable(bench.pages(second))
+        assert '"b.tif"' in bench.output(second, ".json")
+        assert booked(bench, submission_id) == [LedgerKind.CPU_PAGE] * 2
+    assert calls(tmp_path) == [500, 501]
+
+
+def test_what_another_submission_has_read_is_a_cache_hit_and_no_work(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    tiff_of_widths(folder / "a.tif", [500, 501])
+    fakes = engines(tmp_path)
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=fakes) as bench:
+        bench.submit(folder)
+        bench.work()
+        again = bench.submit(folder)
+        bench.work((Queue.INTAKE,))
+        assert bench.tickets.sent == Counter({Queue.ASSEMBLE: 1})
+        bench.work()
+        assert [page["text"] for page in bench.pages(bench.sources(again)["a.tif"])] == [
+            "page of 500 pixels",
+            "page of 501 pixels",
+        ]
+        assert booked(bench, again) == [LedgerKind.CACHE_HIT]
+    assert calls(tmp_path) == [500, 501]
+
+
+def test_a_source_that_is_no_document_is_refused_and_the_others_are_read(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    tiff_of_widths(folder / "a.tif", [500])
+    (folder / "b.pdf").write_bytes(b"%PDF-1.7 and no more")
+    (folder / "c.pdf").touch()
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=engines(tmp_path)) as bench:
+        submission_id = bench.submit(folder)
+        bench.work()
+        sources = bench.sources(submission_id)
+        assert sources["a.tif"].is_written
+        assert (sources["b.pdf"].error_code, sources["c.pdf"].error_code) == (
+            "document_corrupt",
+            "empty_file",
+        )
+        assert (sources["b.pdf"].error_message or "").startswith("b.pdf: ")
+        assert bench.host.store.pool.progress(submission_id).state is SubmissionState.FINISHED
+
+
+def test_a_page_that_fails_is_shown_as_failed_in_outputs_that_hold_the_others(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    tiff_of_widths(folder / "a.tif", [500, 501, 502])
+    tiff_of_widths(folder / "b.tif", [501])
+    fakes = engines(tmp_path, faults={501: Fault.ENGINE_ERROR})
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=fakes) as bench:
+        submission_id = bench.submit(folder)
+        bench.work()
+        sources = bench.sources(submission_id)
+        assert [page["error"] is None for page in bench.pages(sources["a.tif"])] == [True, False, True]
+        assert (sources["b.tif"].error_code, sources["b.tif"].is_written) == ("document_failed", False)
+        assert bench.host.store.pool.progress(submission_id).state is SubmissionState.FINISHED
+
+
+def test_a_sealed_password_opens_a_document_and_is_gone_with_the_submission(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    with Pdf.open(SAMPLES / "two_columns.pdf") as pdf:
+        pdf.save(folder / "a.pdf", encryption=Encryption(user="harbour gate", owner="owner"))
+    key = SecretStr(Fernet.generate_key().decode())
+    with pool_bench(tmp_path / "pool", postgres_url, pool={"secret_key": key}) as bench:
+        submission_id = bench.submit(folder, passwords=("wrong", "harbour gate"))
+        assert bench.host.store.pool.terms(submission_id).sealed_passwords is not None
+        bench.work()
+        assert bench.sources(submission_id)["a.pdf"].is_written
+        assert bench.host.store.pool.terms(submission_id).sealed_passwords is None
+
+
+def test_pages_that_were_not_begun_go_back_when_the_worker_is_to_end(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    tiff_of_widths(folder / "a.tif", [500, 501, 502, 503])
+    fakes = engines(tmp_path)
+    home, pool = tmp_path / "pool", {"pages_per_claim": 4}
+    with pool_bench(home, postgres_url, build_engines=fakes, is_stopping=lambda: True, pool=pool) as ending:
+        submission_id = ending.submit(folder)
+        ending.work((Queue.INTAKE,))
+        follow = read_pages(ending.host)
+        assert (calls(tmp_path), follow[Queue.OCR]) == ([500], 1)
+        assert ending.host.store.pool.backlog().queues[Queue.OCR].held == 0
+    with pool_bench(home, postgres_url, build_engines=fakes, pool=pool) as bench:
+        bench.tickets.send(Queue.OCR)
+        bench.work()
+        assert bench.sources(submission_id)["a.tif"].is_written
+    assert calls(tmp_path) == [500, 501, 502, 503]
+
+
+def test_a_worker_of_another_version_reads_what_is_unread_under_its_own_name(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    tiff_of_widths(folder / "a.tif", [500, 501, 502])
+    pool = {"pages_per_claim": 1}
+    old, new = engines(tmp_path), engines(tmp_path, version="2")
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=old, pool=pool) as bench:
+        submission_id = bench.submit(folder)
+        bench.work((Queue.INTAKE,))
+        read_pages(bench.host)
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=new, pool=pool) as bench:
+        bench.tickets.send(Queue.OCR, 3)
+        bench.work()
+        assert len(bench.pages(bench.sources(submission_id)["a.tif"])) == 3
+        assert bench.host.store.pool.progress(submission_id).state is SubmissionState.FINISHED
+    assert calls(tmp_path) == [500, 500, 501, 502]
