@@ -1,0 +1,91 @@
+"""Commands on a database with real submissions, as a user starts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+from typer.testing import CliRunner, Result
+
+from models.document import Document
+from models.tables import PageState
+from pipeline.store import PagesToRead, Store
+from tests.unit.store.pool_parts import LEASE_S, Pool, Submitted, entry_of, new_document
+from workers.cli import app
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """``pool`` is the database that they work on."""
+
+    home: Path
+    pool: Pool
+    database_url: SecretStr | None = None
+
+    @property
+    def store(self) -> Store:
+        return self.pool.store
+
+    def run(self, *arguments: object, answer: str | None = None, **environment: str) -> Result:
+        return CliRunner().invoke(
+            app, list(map(str, arguments)), env={**self.environment, **environment}, input=answer
+        )
+
+    def printed(self, *arguments: object) -> str:
+        result = self.run(*arguments)
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        named = {"DOCTRIAGE_HOME": str(self.home), "NO_COLOR": "1", "COLUMNS": "200"}
+        if self.database_url is not None:
+            named["DOCTRIAGE_DATABASE_URL"] = self.database_url.get_secret_value()
+        return named
+
+    def submitted(self, pages: int, name: str, **changes: object) -> Submitted:
+        """A sealed submission of one document that was taken in."""
+        return self.submitted_document(new_document(pages), name, **changes)
+
+    def submitted_document(self, document: Document, name: str, **changes: object) -> Submitted:
+        submission_id = self.pool.open(**changes)
+        source_id = self.pool.add(submission_id, name, output_stem=name)
+        self.store.pool.seal(submission_id)
+        return self.pool.take_in(document, source_id)
+
+    def read_pages(self, pages: int) -> PagesToRead:
+        """By the worker ``me``, who finishes them."""
+        work = self.pool.claim(max_pages=pages)
+        assert work is not None
+        self.pool.finish(work)
+        return work
+
+    def fail_page(self, submitted: Submitted, page_number: int) -> None:
+        """It is the next one."""
+        work = self.pool.claim()
+        assert work is not None
+        assert (work.reading_id, work.page_numbers) == (submitted.reading_id, (page_number,))
+        document_id = submitted.document.document_id
+        assert self.store.pages.fail_page(
+            submitted.reading_id,
+            page_number,
+            owner="me",
+            code="worker_lost",
+            message="five workers were lost over it; look at it, and try again",
+            entry=entry_of(submitted.reading_id, page_number, document_id, submitted.submission_id),
+        )
+        if self.store.pages.complete_reading(submitted.reading_id):
+            self.store.pool.sources_read(submitted.reading_id)
+
+    def write_up(self, *, failed_pages: int = 0) -> int:
+        """The source that was assembled."""
+        pool = self.store.pool
+        source = pool.claim_assembly(owner="me", lease_s=LEASE_S, weights={})
+        assert source is not None
+        assert pool.source_written(source.source_id, owner="me", failed_pages=failed_pages)
+        return source.source_id
+
+    def page_states(self, submitted: Submitted) -> list[PageState]:
+        return [record.state for record in self.store.pages.stream_summaries(submitted.reading_id)]
