@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,6 +11,14 @@ from models.tables import PageRow, SourceRow
 from pipeline.store.pool_records import PagesToRead, PageToTranscribe, SourceToAssemble, SourceToTakeIn
 from pipeline.store.pool_statements import document_of, terms_of
 from pipeline.store.transcriptions import last_attempt
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPages:
+    submission_id: int
+    reading_id: int
+    page_numbers: tuple[int, ...]
+    losses: int
 
 
 def source_to_take_in(session: Session, source_id: int) -> SourceToTakeIn:
@@ -59,43 +67,37 @@ def source_to_assemble(session: Session, source_id: int) -> SourceToAssemble:
     )
 
 
-def pages_to_read(
-    session: Session, submission_id: int, reading_id: int, page_numbers: Sequence[int]
-) -> PagesToRead:
-    fingerprint, document = document_of(session, reading_id)
-    losses = session.scalar(
-        select(PageRow.losses).where(PageRow.reading_id == reading_id, PageRow.page_number == page_numbers[0])
-    )
+def pages_to_read(session: Session, claimed: ClaimedPages) -> PagesToRead:
+    fingerprint, document = document_of(session, claimed.reading_id)
     return PagesToRead(
-        reading_id=reading_id,
+        reading_id=claimed.reading_id,
         fingerprint=fingerprint,
         document=document,
-        source_name=_source_name(session, submission_id, reading_id),
-        page_numbers=tuple(page_numbers),
-        losses=losses or 0,
-        terms=terms_of(session, submission_id),
+        source_name=_source_name(session, claimed.submission_id, claimed.reading_id),
+        page_numbers=claimed.page_numbers,
+        losses=claimed.losses,
+        terms=terms_of(session, claimed.submission_id),
     )
 
 
-def page_to_transcribe(
-    session: Session, submission_id: int, reading_id: int, page_number: int
-) -> PageToTranscribe:
-    fingerprint, document = document_of(session, reading_id)
-    page = session.execute(
-        select(PageRow.result, PageRow.losses).where(
-            PageRow.reading_id == reading_id, PageRow.page_number == page_number
+def page_to_transcribe(session: Session, claimed: ClaimedPages) -> PageToTranscribe:
+    fingerprint, document = document_of(session, claimed.reading_id)
+    [page_number] = claimed.page_numbers
+    page = session.scalars(
+        select(PageRow.result).where(
+            PageRow.reading_id == claimed.reading_id, PageRow.page_number == page_number
         )
     ).one()
     return PageToTranscribe(
-        reading_id=reading_id,
+        reading_id=claimed.reading_id,
         fingerprint=fingerprint,
         document=document,
-        source_name=_source_name(session, submission_id, reading_id),
+        source_name=_source_name(session, claimed.submission_id, claimed.reading_id),
         page_number=page_number,
-        losses=page.losses,
-        page=page.result or {},
-        calls_before=last_attempt(session, reading_id, page_number),
-        terms=terms_of(session, submission_id),
+        losses=claimed.losses,
+        page=page or {},
+        calls_before=last_attempt(session, claimed.reading_id, page_number),
+        terms=terms_of(session, claimed.submission_id),
     )
 
 

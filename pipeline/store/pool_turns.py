@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from models.pool import Queue, SourceState, SubmissionState
 from models.tables import (
@@ -49,31 +49,32 @@ WAITING_SOURCES: Final[Mapping[Queue, SourceState]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A submission that has something to be served in the queue."""
+    """A submission that has something to be served in the queue, and how far its lane is (``start``). ``clock``: that
+    of the queue, None where nothing was ever served."""
 
     queue: Queue
     submission_id: int
     cost_centre: str
     start: float
-    """How far its lane is."""
+    clock: float | None
 
 
 def turns(session: Session, queue: Queue) -> Sequence[Turn]:
     """The next ones, in order."""
-    clock = session.scalar(select(LaneRow.passed).where(LaneRow.stage == queue, LaneRow.cost_centre == CLOCK))
-    return tuple(
-        Turn(queue=queue, submission_id=submission_id, cost_centre=cost_centre, start=start)
-        for submission_id, cost_centre, start in session.execute(_turns(queue, clock or 0.0))
-    )
+    return tuple(Turn(queue=queue, **row._mapping) for row in session.execute(_turns(queue)))
 
 
-def _turns(queue: Queue, clock: float) -> Select[int, str, float]:
+def _turns(queue: Queue) -> Select[int, str, float, float | None]:
     """Open submissions are put in order first and looked into one after the other until enough have something waiting:
     OFFSET keeps PostgreSQL from doing it the other way round."""
-    passed = func.coalesce(LaneRow.passed, clock)
+    clock = (
+        select(LaneRow.passed).where(LaneRow.stage == queue, LaneRow.cost_centre == CLOCK).scalar_subquery()
+    )
+    lane = aliased(LaneRow)
+    start = case((lane.passed > clock, lane.passed), else_=func.coalesce(clock, 0.0))
     urgency = (
         SubmissionRow.priority.desc(),
-        case((passed < clock, clock), else_=passed),
+        start,
         func.coalesce(TurnRow.served_at_ns, 0),
         SubmissionRow.submission_id,
     )
@@ -81,10 +82,11 @@ def _turns(queue: Queue, clock: float) -> Select[int, str, float]:
         select(
             SubmissionRow.submission_id,
             func.coalesce(SubmissionRow.cost_centre, CLOCK).label("cost_centre"),
-            urgency[1].label("start"),
+            start.label("start"),
+            clock.label("clock"),
             func.row_number().over(order_by=urgency).label("place"),
         )
-        .outerjoin(LaneRow, and_(LaneRow.stage == queue, LaneRow.cost_centre == SubmissionRow.cost_centre))
+        .outerjoin(lane, and_(lane.stage == queue, lane.cost_centre == SubmissionRow.cost_centre))
         .outerjoin(
             TurnRow, and_(TurnRow.stage == queue, TurnRow.submission_id == SubmissionRow.submission_id)
         )
@@ -92,10 +94,11 @@ def _turns(queue: Queue, clock: float) -> Select[int, str, float]:
         .offset(0)
         .subquery()
     )
+    columns = in_order.c
     return (
-        select(in_order.c.submission_id, in_order.c.cost_centre, in_order.c.start)
-        .where(_something_waits(queue, in_order.c.submission_id))
-        .order_by(in_order.c.place)
+        select(columns.submission_id, columns.cost_centre, columns.start, columns.clock)
+        .where(_something_waits(queue, columns.submission_id))
+        .order_by(columns.place)
         .limit(SUBMISSIONS_AT_A_TIME)
     )
 
@@ -161,23 +164,20 @@ def weight_of(cost_centre: str, weights: Mapping[str, float]) -> float:
 def _note_turn(session: Session, turn: Turn) -> None:
     """Where another claim is just noting the same, that is as good."""
     row = and_(TurnRow.stage == turn.queue, TurnRow.submission_id == turn.submission_id)
-    now_ns = time.time_ns()
-    if session.scalar(select(exists().where(row))):
-        free = select(TurnRow.submission_id).where(row).with_for_update(skip_locked=True)
-        session.execute(
-            update(TurnRow).where(row, TurnRow.submission_id.in_(free)).values(served_at_ns=now_ns)
-        )
-        return
-    fresh = {"stage": turn.queue, "submission_id": turn.submission_id, "served_at_ns": now_ns}
-    insert_missing(session, TurnRow, [fresh])
+    free = select(TurnRow.submission_id).where(row).with_for_update(skip_locked=True)
+    noted = {"served_at_ns": time.time_ns()}
+    if rows_changed(session, update(TurnRow).where(row, TurnRow.submission_id.in_(free)).values(noted)) == 0:
+        key = {"stage": turn.queue, "submission_id": turn.submission_id}
+        insert_missing(session, TurnRow, [{**key, **noted}])
 
 
 def _set_clock(session: Session, turn: Turn) -> None:
     """It never goes back. Another claim that is just setting it sets it to about the same."""
-    row = and_(LaneRow.stage == turn.queue, LaneRow.cost_centre == CLOCK)
-    free = (
-        select(LaneRow.cost_centre).where(row, LaneRow.passed < turn.start).with_for_update(skip_locked=True)
-    )
-    forward = update(LaneRow).where(row, LaneRow.cost_centre.in_(free)).values(passed=turn.start)
-    if rows_changed(session, forward) == 0 and not session.scalar(select(exists().where(row))):
-        insert_missing(session, LaneRow, [{"stage": turn.queue, "cost_centre": CLOCK, "passed": turn.start}])
+    if turn.clock is None:
+        row = {"stage": turn.queue, "cost_centre": CLOCK, "passed": turn.start}
+        insert_missing(session, LaneRow, [row])
+    elif turn.clock < turn.start:
+        is_clock = and_(LaneRow.stage == turn.queue, LaneRow.cost_centre == CLOCK)
+        behind = select(LaneRow.cost_centre).where(is_clock, LaneRow.passed < turn.start)
+        free = LaneRow.cost_centre.in_(behind.with_for_update(skip_locked=True))
+        session.execute(update(LaneRow).where(is_clock, free).values(passed=turn.start))
