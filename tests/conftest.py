@@ -15,6 +15,7 @@ settings.load_profile("untimed")
 
 
 if TYPE_CHECKING:
+    from tests.integration.blob_places import S3Place
     from tests.postgres import PostgresServer
     from tests.rabbitmq_server import RabbitmqServer
     from tests.redis_server import RedisServer
@@ -82,3 +83,21 @@ def broker(request: pytest.FixtureRequest) -> Broker:
     """The test runs on both, and starts the one that it runs on."""
     found: Broker = request.getfixturevalue(f"{request.param}_broker")
     return found
+
+
+@pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    """The address of an S3-compatible server."""
+    from tests.integration.blob_places import running_s3
+
+    with running_s3() as url:
+        yield url
+
+
+@pytest.fixture
+def s3_place(s3_url: str) -> Iterator[S3Place]:
+    """An empty bucket."""
+    from tests.integration.blob_places import empty_bucket
+
+    with empty_bucket(s3_url) as place:
+        yield place
