@@ -14,8 +14,12 @@ from workers.adaptive_limit import AdaptiveLimit
 from workers.bootstrap import build_vlm_engine
 from workers.circuit_breaker import CircuitBreaker
 from workers.cluster.host import Host
+from workers.cluster.metrics import worker_metrics
+from workers.cluster.metrics_server import serve_vlm_admission
+from workers.cluster.observed import Work, nothing_found, observed_work
+from workers.cluster.observed_engine import ObservedVlmEngine
 from workers.cluster.ocr_stage import password_of
-from workers.messages import TranscribeTask
+from workers.messages import PageNotOurs, PageTranscribed, TranscribeTask
 from workers.shared_places import DatabasePlaces
 from workers.vllm_metrics import VllmMetricsReader
 from workers.vlm_admission import VlmAdmission, watch
@@ -30,7 +34,8 @@ class VlmHost:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="vlm", daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="vlm", daemon=True)
+        self._thread.start()
         started: Future[VlmPages] = asyncio.run_coroutine_threadsafe(self._start(), self._loop)
         self._pages = started.result(START_LIMIT_S)
 
@@ -41,16 +46,28 @@ class VlmHost:
         pool = host.deployment.settings.pool
         work = host.store.pool.claim_escalated(owner=host.owner, lease_s=host.lease_s, weights=pool.weights)
         if work is None:
-            return Counter()
+            return nothing_found(Queue.VLM)
+        with observed_work(
+            Queue.VLM,
+            host.owner,
+            work.terms,
+            document_id=work.document.document_id,
+            reading_id=work.reading_id,
+            page_numbers=(work.page_number,),
+        ) as seen:
+            return self._ended(work, seen)
+
+    def _ended(self, work: PageToTranscribe, seen: Work) -> Counter[Queue]:
+        host = self._host
         try:
-            self._bring_to_end(work)
+            seen.page_ended(self._bring_to_end(work))
         finally:
             given_back = host.store.pool.give_back_page(work.reading_id, work.page_number, owner=host.owner)
         return Counter(
             {Queue.VLM: int(given_back), Queue.ASSEMBLE: host.store.pool.sources_read(work.reading_id)}
         )
 
-    def _bring_to_end(self, work: PageToTranscribe) -> None:
+    def _bring_to_end(self, work: PageToTranscribe) -> PageTranscribed | PageNotOurs:
         host = self._host
         task = TranscribeTask(
             reading_id=work.reading_id,
@@ -60,7 +77,20 @@ class VlmHost:
         )
         escalated = EscalatedPage(page=work.page, calls_before=work.calls_before)
         ending = self._pages.bring_to_end(task, escalated, host.account_of(work.terms))
-        asyncio.run_coroutine_threadsafe(ending, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(ending, self._loop).result()
+
+    def close(self) -> None:
+        """When no call is under way any more."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(START_LIMIT_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(START_LIMIT_S)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+        await self._reader.close()
+        await self._engine.close()
 
     async def _start(self) -> VlmPages:
         host, plan = self._host, self._host.deployment.plan
@@ -73,13 +103,16 @@ class VlmHost:
             lease_s=host.lease_s,
         )
         self._admission = VlmAdmission(AdaptiveLimit(plan.concurrency), CircuitBreaker(), places=places)
-        self._watching = asyncio.create_task(watch(VllmMetricsReader(str(vlm.url)), self._admission))
+        serve_vlm_admission(self._admission)
+        self._engine = build_vlm_engine(vlm, plan)
+        self._reader = VllmMetricsReader(str(vlm.url))
+        self._watching = asyncio.create_task(watch(self._reader, self._admission))
         return VlmPages(
             settings=host.deployment.settings,
             plan=plan,
             store=host.store,
             blobs=host.blobs,
             owner=host.owner,
-            engine=build_vlm_engine(vlm, plan),
+            engine=ObservedVlmEngine(build_vlm_engine(vlm, plan), str(vlm.url), worker_metrics()),
             admission=self._admission,
         )
