@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,6 +44,8 @@ from workers.watch_memory import WatchMemory
 from workers.watch_moves import NotMoved, move_file, write_report
 from workers.watch_rows import RowFile
 from workers.watch_state import FolderState, MovableFile, ReadyFile
+
+_, FAILURES_FILE = RUN_FILES
 
 MAX_BATCH = 100
 """So many files are read before the folder is looked at again."""
@@ -107,6 +110,7 @@ class Watch:
     memory: WatchMemory
     on_event: Callable[[WatchEvent], None]
     clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
     pause: Callable[[float], None] = time.sleep
     totals: WatchTotals = field(default_factory=WatchTotals)
     _state: FolderState = field(init=False)
@@ -128,6 +132,7 @@ class Watch:
             ),
             on_event=self.on_event,
             clock=self.clock,
+            wall_clock=self.wall_clock,
         )
         self._rows = {name: RowFile(request.out_dir / name) for name in RUN_FILES}
 
@@ -159,7 +164,9 @@ class Watch:
         if not self._is_loaded:
             self._state.load(self.memory.load())
             self._is_loaded = True
-        self._state.look()
+        for name in self._state.look():
+            self._rows[FAILURES_FILE].replace({name}, Path(os.devnull))
+            self._forget(name)
         batch = tuple(itertools.islice(self._state.ready(), MAX_BATCH))
         if batch:
             self._read(batch)
@@ -224,7 +231,7 @@ class Watch:
 
     def _move(self, file: MovableFile) -> None:
         name, folder = file.source.name, self.request.moves[file.outcome]
-        message = None if file.outcome is Outcome.READ else self._rows[RUN_FILES[1]].message_of(name)
+        message = None if file.outcome is Outcome.READ else self._rows[FAILURES_FILE].message_of(name)
         try:
             target = move_file(file.source.path, folder, name, file.version)
             self._note_moved(file)
@@ -246,8 +253,11 @@ class Watch:
             self.memory.note(name, moved, submission_id=None)
             self._state.note_moved(name, moved)
         else:
-            self.memory.forget(name)
-            self._state.note_moved(name, None)
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self.memory.forget(name)
+        self._state.forget(name)
 
     # Waiting
 

@@ -63,8 +63,9 @@ class FolderState:
     def load(self, remembered: Mapping[str, RememberedFile]) -> None:
         self.remembered = dict(remembered)
 
-    def look(self) -> None:
-        """Bring the histories up to date with the folder. Raises ``FolderAway``."""
+    def look(self) -> tuple[str, ...]:
+        """Bring the histories up to date with the folder. The names that could not be opened and are gone: a folder
+        that can be walked now is no file any more. Raises ``FolderAway``."""
         taken = [name for name, file in self.remembered.items() if file.outcome is Outcome.MOVED]
         sightings = {sighting.source.name: sighting for sighting in self.folder.look(taken)}
         for name in self.histories.keys() - sightings.keys():
@@ -74,6 +75,11 @@ class FolderState:
             self._observe(name, sighting)
         self._has_looked = True
         self.on_event(self._looked())
+        return tuple(
+            name
+            for name, file in self.remembered.items()
+            if file.outcome is Outcome.UNREADABLE and name not in sightings
+        )
 
     def ready(self) -> Iterator[ReadyFile]:
         for name, history in self.histories.items():
@@ -109,13 +115,14 @@ class FolderState:
     def note_failed_for_now(self, name: str, version: FileVersion) -> None:
         self.histories[name] = replace(self.histories[name], failed=version)
 
-    def note_moved(self, name: str, file: RememberedFile | None) -> None:
-        """None where the name is free again."""
+    def note_moved(self, name: str, file: RememberedFile) -> None:
         self._drop(name)
-        if file is None:
-            self.remembered.pop(name, None)
-        else:
-            self.remembered[name] = file
+        self.remembered[name] = file
+
+    def forget(self, name: str) -> None:
+        """The name is free again."""
+        self._drop(name)
+        self.remembered.pop(name, None)
 
     def _drop(self, name: str) -> None:
         self.histories.pop(name, None)
