@@ -5,15 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 from typer.testing import CliRunner, Result
 
 from models.document import Document
+from models.page import Route
 from models.tables import PageState
+from pipeline.outputs import failed_page_json, page_row
 from pipeline.store import PagesToRead, Store
 from tests.unit.store.pool_parts import LEASE_S, Pool, Submitted, entry_of, new_document
 from workers.cli import app
+
+
+def blank_page(page_number: int) -> dict[str, Any]:
+    triage = {"escalate": False, "reasons": [], "policy_version": "1"}
+    failed = failed_page_json(page_number, code="", message="")
+    return {
+        **failed,
+        "state": "done",
+        "route": Route.BLANK.value,
+        "triage": triage,
+        "visual_tokens_if_vlm": 0,
+        "elapsed_s": 1.0,
+        "error": None,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +73,31 @@ class Commands:
         return self.pool.take_in(document, source_id)
 
     def read_pages(self, pages: int) -> PagesToRead:
-        """By the worker ``me``, who finishes them."""
+        """By the worker ``me``, who finds them blank."""
         work = self.pool.claim(max_pages=pages)
         assert work is not None
-        self.pool.finish(work)
+        for number in work.page_numbers:
+            self._finish(work, number)
+        self._complete(work.reading_id)
         return work
+
+    def _finish(self, work: PagesToRead, page_number: int) -> None:
+        document_id = work.document.document_id
+        page = blank_page(page_number)
+        assert self.store.pages.finish_page(
+            work.reading_id,
+            page_number,
+            owner="me",
+            page=page,
+            summary=page_row("", document_id, page),
+            route=Route.BLANK,
+            elapsed_s=1.0,
+            entry=entry_of(work.reading_id, page_number, document_id, work.terms.submission_id),
+        )
+
+    def _complete(self, reading_id: int) -> None:
+        if self.store.pages.complete_reading(reading_id):
+            self.store.pool.sources_read(reading_id)
 
     def fail_page(self, submitted: Submitted, page_number: int) -> None:
         """It is the next one."""
@@ -76,8 +113,7 @@ class Commands:
             message="five workers were lost over it; look at it, and try again",
             entry=entry_of(submitted.reading_id, page_number, document_id, submitted.submission_id),
         )
-        if self.store.pages.complete_reading(submitted.reading_id):
-            self.store.pool.sources_read(submitted.reading_id)
+        self._complete(submitted.reading_id)
 
     def write_up(self, *, failed_pages: int = 0) -> int:
         """The source that was assembled."""

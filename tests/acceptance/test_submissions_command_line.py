@@ -10,14 +10,14 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from models.errors import SubmissionNotFound, SubmissionNotOpen
+from models.errors import SettingsError, SubmissionNotFound, SubmissionNotOpen
 from models.pool import SourceState, SubmissionState
 from models.tables import PageState
 from pipeline.blobs import BlobStore
 from pipeline.store import open_store
 from tests.acceptance.pool_commands import Commands
 from tests.acceptance.test_command_line import run_doctriage
-from tests.unit.store.pool_parts import Pool
+from tests.unit.store.pool_parts import Pool, new_document
 from workers.cli import exit_code
 from workers.cli import submissions as submissions_command
 from workers.cluster.sealed_passwords import sealed
@@ -67,7 +67,7 @@ def test_a_submission_is_shown_with_its_states_and_what_failed(commands: Command
     commands.pool.claim()
     page = commands.printed("submissions", "show", submitted.submission_id)
     assert "0 of 1 document and 3 of 4 pages settled" in page
-    for words in ("done: ocr", "being read on a CPU", "failed", "minutes/1962.pdf", "worker_lost"):
+    for words in ("done: blank", "being read on a CPU", "failed", "minutes/1962.pdf", "worker_lost"):
         assert words in page
     assert "waiting for a CPU" not in page
     assert f"doctriage submissions fetch {submitted.submission_id} --out DIR" in page
@@ -173,16 +173,58 @@ def test_the_one_with_the_higher_priority_is_read_first(commands: Commands) -> N
     assert work.reading_id == urgent.reading_id
 
 
-def test_results_of_a_finished_submission_are_fetched(commands: Commands, tmp_path: Path) -> None:
+def test_results_are_fetched_as_an_ingest_writes_them(commands: Commands, tmp_path: Path) -> None:
     submitted = commands.submitted(2, "minutes.pdf", wishes={"formats": ["markdown"]})
-    work = commands.pool.claim(max_pages=2)
-    assert work is not None
-    commands.pool.finish(work, page={"page_number": 1})
-    BlobStore(commands.home).write_result(submitted.source_id, ".md", b"# Minutes\n")
+    commands.read_pages(2)
+    BlobStore(commands.home).write_result(submitted.source_id, ".md", b"Minutes, 1962\n")
     commands.write_up()
     out = tmp_path / "out"
-    result = commands.run("submissions", "fetch", submitted.submission_id, "--out", out, "--format", "json")
-    assert result.exception is not None
+    printed = commands.printed("submissions", "fetch", submitted.submission_id, "--out", out)
+    assert (out / "minutes.pdf.md").read_text(encoding="utf-8") == "Minutes, 1962\n"
+    assert {path.name for path in out.iterdir()} == {"minutes.pdf.md", "pages.jsonl", "failures.jsonl"}
+    rows = [json.loads(line) for line in (out / "pages.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(row["source"], row["page_number"], row["route"]) for row in rows] == [
+        ("minutes.pdf", 1, "blank"),
+        ("minutes.pdf", 2, "blank"),
+    ]
+    assert "2 pages read" in printed
+    assert f"written to {out}" in printed
+
+
+def test_a_page_that_failed_is_in_the_exit_code_of_a_fetch(commands: Commands, tmp_path: Path) -> None:
+    submitted = commands.submitted(2, "minutes.pdf", wishes={"formats": ["markdown"]})
+    commands.fail_page(submitted, 1)
+    commands.read_pages(1)
+    BlobStore(commands.home).write_result(submitted.source_id, ".md", b"half\n")
+    commands.write_up(failed_pages=1)
+    result = commands.run("submissions", "fetch", submitted.submission_id, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "1 failed" in result.stdout
+
+
+def test_of_a_cancelled_submission_what_was_done_is_fetched(commands: Commands, tmp_path: Path) -> None:
+    number = commands.pool.open(wishes={"formats": ["markdown"]})
+    for name in ("a.pdf", "b.pdf"):
+        commands.pool.add(number, name, output_stem=name)
+    commands.store.pool.seal(number)
+    first = commands.pool.take_in(new_document(1))
+    commands.read_pages(1)
+    BlobStore(commands.home).write_result(first.source_id, ".md", b"done\n")
+    commands.write_up()
+    commands.printed("submissions", "cancel", number)
+    out = tmp_path / "out"
+    result = commands.run("submissions", "fetch", number, "--out", out)
+    assert result.exit_code == 1
+    assert (out / "a.pdf.md").read_bytes() == b"done\n"
+    [failure] = (out / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+    assert (json.loads(failure)["source"], json.loads(failure)["code"]) == ("b.pdf", "cancelled")
+
+
+def test_a_format_that_was_not_asked_for_is_not_to_be_had(commands: Commands, tmp_path: Path) -> None:
+    number = commands.pool.open(wishes={"formats": ["markdown"]})
+    out = tmp_path / "out"
+    result = commands.run("submissions", "fetch", number, "--out", out, "--format", "json")
+    assert isinstance(result.exception, SettingsError)
     assert "was asked for markdown, not for json" in str(result.exception)
     assert not out.exists()
 
@@ -217,7 +259,3 @@ def test_a_number_that_is_not_there_takes_one_line(tmp_path: Path, command: tupl
     assert answer.stderr == (
         "doctriage: submission 7: the pool has none of that number; `doctriage submissions list` shows those it has\n"
     )
-
-
-def page_json(number: int) -> dict[str, object]:
-    return json.loads(json.dumps({"page_number": number}))

@@ -106,14 +106,12 @@ def retried_lines(retried: Retried) -> Iterator[str]:
             "the outputs are written again when all are done"
         )
     if retried.broker_problem is not None:
-        yield (
-            f"no ticket was sent ({printable(retried.broker_problem)}); `doctriage beat` sends it, and a worker "
-            "that is busy with the queue finds the page without one"
-        )
+        yield f"no ticket was sent ({printable(retried.broker_problem)}); `doctriage beat` sends it once it can"
     if retried.refused:
+        stays = "left as it is" if len(retried.refused) == 1 else "left as they are"
         yield (
-            f"{plural(len(retried.refused), 'page')} left as they are: their submission was cancelled, or somebody "
-            "else was faster; submit the documents anew"
+            f"{plural(len(retried.refused), 'page')} {stays}: the submission was cancelled, or somebody else was "
+            "faster; submit the document anew"
         )
 
 
