@@ -62,6 +62,13 @@ class PostgresServer:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'doctriage'"
         )
 
+    def stop(self) -> None:
+        """Every connection is cut."""
+        _PROCESSES[self.port].stop()
+
+    def start(self) -> None:
+        _PROCESSES[self.port].start()
+
     def has_waiting(self) -> bool:
         """Somebody waits for a lock."""
         return bool(self.execute("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
@@ -77,6 +84,10 @@ class PostgresServer:
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+_PROCESSES: dict[int, _Process] = {}
+"""Of servers that run in this process, by port."""
+
+
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
     """A server on a free port of this machine, which sorts text as English does, so that whoever relies on the order of
@@ -90,8 +101,16 @@ def running_postgres() -> Iterator[PostgresServer]:
             for place in (folder, folder / "password"):
                 shutil.chown(place, ACCOUNT, ACCOUNT)
         _initialise(binaries, folder)
-        with _started(binaries, folder, server):
+        process = _Process(binaries, folder, server)
+        _PROCESSES[server.port] = process
+        try:
+            process.start()
             yield server
+        finally:
+            del _PROCESSES[server.port]
+            if process.running is not None:
+                process.running.send_signal(signal.SIGQUIT)
+                process.running.wait()
 
 
 def find_binaries() -> Path:
@@ -136,28 +155,37 @@ def _initialise(binaries: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@contextmanager
-def _started(binaries: Path, folder: Path, server: PostgresServer) -> Iterator[None]:
-    settings = {**FAST, "listen_addresses": "127.0.0.1", "unix_socket_directories": str(folder)}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                *_as_account(),
-                binaries / "postgres",
-                *("-D", folder / "data"),
-                *("-p", str(server.port)),
-                *(f"--{name}={value}" for name, value in settings.items()),
-            ],
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        _await_start(process, server, folder / "log")
-        yield
-    finally:
-        process.send_signal(signal.SIGQUIT)
-        process.wait()
+@dataclass(slots=True)
+class _Process:
+    """The server's, which is another one after each start."""
+
+    binaries: Path
+    folder: Path
+    server: PostgresServer
+    running: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        settings = {**FAST, "listen_addresses": "127.0.0.1", "unix_socket_directories": str(self.folder)}
+        with (self.folder / "log").open("ab") as log:
+            self.running = subprocess.Popen(
+                [
+                    *_as_account(),
+                    self.binaries / "postgres",
+                    *("-D", self.folder / "data"),
+                    *("-p", str(self.server.port)),
+                    *(f"--{name}={value}" for name, value in settings.items()),
+                ],
+                cwd=self.folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        _await_start(self.running, self.server, self.folder / "log")
+
+    def stop(self) -> None:
+        """As a crash would end it, but that its memory reaches the disk."""
+        assert self.running is not None
+        self.running.send_signal(signal.SIGINT)
+        self.running.wait()
 
 
 def _await_start(process: subprocess.Popen[bytes], server: PostgresServer, log: Path) -> None:
