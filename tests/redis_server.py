@@ -58,7 +58,7 @@ class RedisServer:
         self._await_start(log)
 
     def stop(self) -> None:
-        """At once, as a crash would. Does nothing where it does not run."""
+        """At once. Does nothing where it does not run."""
         if self._process is not None:
             end_server(self._process)
             self._process = None

@@ -21,7 +21,7 @@ must not come to hold that server's port itself."""
 
 
 class Broker(Protocol):
-    """A message broker as one test has it. ``stop`` is a crash; what was confirmed is there after the next start."""
+    """A message broker as one test has it. What was confirmed before ``stop`` is there after the next start."""
 
     @property
     def url(self) -> SecretStr: ...
@@ -77,8 +77,12 @@ def start_server(
         )
 
 
-def end_server(process: subprocess.Popen[bytes]) -> None:
-    """With all that it has started."""
+def end_server(process: subprocess.Popen[bytes], *, patience_s: float = 0.0) -> None:
+    """With all that it has started; in good order where it takes no longer than ``patience_s``."""
+    if patience_s:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -9,12 +9,12 @@ from tests.server_parts import Broker
 
 
 def test_a_broker_keeps_a_message_over_a_crash_and_loses_it_when_told_to(broker: Broker) -> None:
-    send(broker, "ocr", "first")
+    send(broker, "kept", "first")
     broker.restart()
-    assert depth(broker, "ocr") == 1
+    assert depth(broker, "kept") == 1
 
     broker.lose_everything()
-    assert depth(broker, "ocr") == 0
+    assert depth(broker, "kept") == 0
 
 
 def send(broker: Broker, queue: str, text: str) -> None:
