@@ -10,6 +10,7 @@ from models.pool import Queue
 from pipeline.publish import DocumentOutput, ReadingUnfinished, document_outputs
 from pipeline.store import SourceToAssemble
 from workers.cluster.host import Host
+from workers.cluster.observed import Work, nothing_found, observed_work
 from workers.cluster.wishes import Wishes
 
 
@@ -19,10 +20,24 @@ def assemble(host: Host) -> Counter[Queue]:
         owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
     )
     if source is None:
-        return Counter()
+        return nothing_found(Queue.ASSEMBLE)
+    with observed_work(
+        Queue.ASSEMBLE,
+        host.owner,
+        source.terms,
+        source_id=source.source_id,
+        document_id=source.document.document_id,
+        reading_id=source.reading_id,
+    ) as work:
+        _assembled(host, source, work)
+    return Counter()
+
+
+def _assembled(host: Host, source: SourceToAssemble, work: Work) -> None:
     try:
         failed_pages = _written(host, source)
     except DocumentFailed as error:
+        work.refuse(error.code)
         host.store.pool.source_written(
             source.source_id,
             owner=host.owner,
@@ -37,7 +52,6 @@ def assemble(host: Host) -> Counter[Queue]:
         raise
     else:
         host.store.pool.source_written(source.source_id, owner=host.owner, failed_pages=failed_pages)
-    return Counter()
 
 
 def _written(host: Host, source: SourceToAssemble) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from models.errors import PoolBusy
@@ -19,6 +19,7 @@ from workers.cluster.connection import pool_tickets
 from workers.cluster.following import Follower
 from workers.cluster.sealed_passwords import sealed
 from workers.cluster.submitting import SubmissionOrder, Submitter
+from workers.cluster.tracing import submission_span
 from workers.cluster.wishes import Wishes
 from workers.events import Event, IngestReport, IngestRequest, SourcesFound
 from workers.local_run import PageCounter, refuse_state_folder
@@ -67,8 +68,11 @@ def submit(
         )
         sources = tuple(find_sources(request.paths, left_out=(request.out_dir.absolute(), home)))
         on_event(SourcesFound(count=len(sources)))
-        submission_id = submitter.open(order)
-        submitter.send(submission_id, sources)
+        with submission_span(
+            {"doctriage.cost_centre": order.cost_centre, "doctriage.sources": len(sources)}
+        ) as traceparent:
+            submission_id = submitter.open(replace(order, traceparent=traceparent))
+            submitter.send(submission_id, sources)
     return submission_id
 
 

@@ -19,6 +19,7 @@ from pipeline.settings import Settings
 from pipeline.store import OpenedReading, SourceToTakeIn
 from workers.bootstrap import build_pdf_engine
 from workers.cluster.host import Host
+from workers.cluster.observed import Work, nothing_found, observed_work
 from workers.cluster.wishes import Wishes
 from workers.document_intake import DocumentIntake
 from workers.reading_opening import open_document_reading
@@ -34,17 +35,25 @@ def take_in(host: Host) -> Counter[Queue]:
         owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
     )
     if source is None:
-        return Counter()
+        return nothing_found(Queue.INTAKE)
+    with observed_work(Queue.INTAKE, host.owner, source.terms, source_id=source.source_id) as work:
+        return _taken_in(host, source, work)
+
+
+def _taken_in(host: Host, source: SourceToTakeIn, work: Work) -> Counter[Queue]:
     try:
         settings = host.settings_of(source.terms)
         document = _inspected(host, settings, source)
+        work.learn(document_id=document.document_id)
         opened = _opened(host, settings, source, document)
     except REFUSALS as error:
         code = error.code if isinstance(error, DoctriageError) else SettingsError.code
+        work.refuse(code)
         host.store.pool.refuse_source(
             source.source_id, owner=host.owner, code=code, message=f"{source.name}: {error}"
         )
         return Counter()
+    work.learn(reading_id=opened.reading_id)
     host.store.pool.source_has_reading(
         source.source_id,
         owner=host.owner,

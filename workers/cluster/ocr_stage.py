@@ -14,6 +14,7 @@ from pipeline.store import PagesToRead, SubmissionTerms
 from workers.bootstrap import build_pdf_engine
 from workers.cluster.host import Host
 from workers.cluster.intake_stage import tickets_after_intake
+from workers.cluster.observed import Work, nothing_found, observed_work
 from workers.messages import PageAttemptFailed, PageEscalated
 from workers.page_reading import PageReader
 from workers.reading_opening import open_document_reading
@@ -30,9 +31,21 @@ def read_pages(host: Host) -> Counter[Queue]:
         owner=host.owner, lease_s=host.lease_s, max_pages=pool.pages_per_claim, weights=pool.weights
     )
     if work is None:
-        return Counter()
+        return nothing_found(Queue.OCR)
+    with observed_work(
+        Queue.OCR,
+        host.owner,
+        work.terms,
+        document_id=work.document.document_id,
+        reading_id=work.reading_id,
+        page_numbers=work.page_numbers,
+    ) as seen:
+        return _ended(host, work, seen)
+
+
+def _ended(host: Host, work: PagesToRead, seen: Work) -> Counter[Queue]:
     try:
-        tickets = _read(host, work) if _is_ours(host, work) else _moved(host, work)
+        tickets = _read(host, work, seen) if _is_ours(host, work) else _moved(host, work)
     finally:
         given_back = host.store.pages.release_leases(host.owner)
     tickets[Queue.OCR] += bool(given_back)
@@ -67,7 +80,7 @@ def _moved(host: Host, work: PagesToRead) -> Counter[Queue]:
     return tickets
 
 
-def _read(host: Host, work: PagesToRead) -> Counter[Queue]:
+def _read(host: Host, work: PagesToRead, seen: Work) -> Counter[Queue]:
     settings = host.settings_of(work.terms)
     reader = PageReader(
         settings=settings,
@@ -87,6 +100,7 @@ def _read(host: Host, work: PagesToRead) -> Counter[Queue]:
         password_of(host, work.document, work.terms),
         stop_after=host.is_stopping,
     ):
+        seen.page_ended(end)
         tickets[Queue.VLM] += isinstance(end, PageEscalated)
         tickets[Queue.OCR] += isinstance(end, PageAttemptFailed) and not end.gave_up
     return tickets

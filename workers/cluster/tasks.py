@@ -22,8 +22,11 @@ from workers.cluster.assemble_stage import assemble
 from workers.cluster.deployment import Deployment
 from workers.cluster.host import Host
 from workers.cluster.intake_stage import take_in
+from workers.cluster.metrics import worker_metrics
 from workers.cluster.ocr_stage import read_pages
+from workers.cluster.tracing import end_tracing
 from workers.cluster.vlm_host import VlmHost
+from workers.logs import set_up_service_logs
 from workers.tickets import Tickets, send_if_possible
 
 PAUSE_S: Final = 5.0
@@ -54,6 +57,7 @@ def serve(stages: Stages, queue: Queue, tickets: Tickets) -> None:
         follow = stages.stage(queue)()
     except IMPOSSIBLE as error:
         log.warning("work_put_off", queue=str(queue), code=error.code, reason=str(error))
+        worker_metrics().work_put_off(queue, error.code)
         time.sleep(PAUSE_S)
         return
     for following, count in follow.items():
@@ -72,6 +76,8 @@ class Stages:
         self._vlm: VlmHost | None = None
         signals.worker_shutting_down.connect(self._stop, weak=False)
         signals.worker_process_init.connect(self._begin_process, weak=False)
+        signals.worker_process_shutdown.connect(self._end_process, weak=False)
+        signals.worker_shutdown.connect(self._end_process, weak=False)
 
     def stage(self, queue: Queue) -> Callable[[], Counter[Queue]]:
         with self._lock:
@@ -92,3 +98,7 @@ class Stages:
 
     def _begin_process(self, **_: object) -> None:
         begin_pool_process(self._deployment.settings)
+        set_up_service_logs(self._deployment.settings)
+
+    def _end_process(self, **_: object) -> None:
+        end_tracing()
