@@ -32,7 +32,7 @@ PARTS_AT_ONCE: Final = 4
 CONNECT_TIMEOUT_S: Final = 5
 READ_TIMEOUT_S: Final = 60
 ATTEMPTS: Final = 2
-"""botocore's; s3fs makes five of each of them, a second and a half apart in all."""
+"""botocore's, for what it takes to be over soon; and s3fs's of each of those, where an answer breaks off."""
 
 AWAY: Final = frozenset({errno.EREMOTEIO, errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET})
 """What s3fs makes of a server's errors that pass: 500, 503, too many requests."""
@@ -87,24 +87,33 @@ class S3Shelf:
         self.remove([name])
 
     def remove(self, names: Sequence[str]) -> int:
-        present = [name for name in names if self.byte_count(name) is not None]
+        removed = 0
         for name in names:
+            removed += self.byte_count(name) is not None
             with self._reached():
-                self._remove_versions(name)
-        return len(present)
+                bucket, key, _ = self._store.split_path(self._key(name))
+                reply = self._store.call_s3("delete_object", Bucket=bucket, Key=key)
+                if reply.get("VersionId") is not None:
+                    self._remove_versions(bucket, key)
+        return removed
 
-    def _remove_versions(self, name: str) -> None:
-        """A bucket that keeps versions would only hide the name."""
-        bucket, key, _ = self._store.split_path(self._key(name))
-        listed = self._store.call_s3("list_object_versions", Bucket=bucket, Prefix=key)
-        for entry in (*listed.get("Versions", ()), *listed.get("DeleteMarkers", ())):
-            if entry["Key"] == key:
-                self._store.call_s3("delete_object", Bucket=bucket, Key=key, VersionId=entry["VersionId"])
+    def _remove_versions(self, bucket: str, key: str) -> None:
+        """In a bucket that keeps versions, a name that is deleted is only hidden."""
+        while True:
+            listed = self._store.call_s3("list_object_versions", Bucket=bucket, Prefix=key)
+            versions = (*listed.get("Versions", ()), *listed.get("DeleteMarkers", ()))
+            of_key = [entry["VersionId"] for entry in versions if entry["Key"] == key]
+            for version_id in of_key:
+                self._store.call_s3("delete_object", Bucket=bucket, Key=key, VersionId=version_id)
+            if not of_key:
+                return
 
     @property
     def _store(self) -> Any:
         """s3fs keeps one a process for the same options, and makes a new one after a fork."""
-        return s3fs.S3FileSystem(**self._options)
+        store = s3fs.S3FileSystem(**self._options)
+        store.retries = ATTEMPTS
+        return store
 
     def _key(self, name: str) -> str:
         return f"{self._root}/{name}"
