@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, values
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from models.pool import Queue
+from workers.circuit_breaker import BreakerState
 from workers.cluster import metric_names as names
 from workers.cluster.metric_names import Metric
+from workers.vlm_admission import VlmAdmission
 
 STAGE_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1_280)
 CALL_BUCKETS_S: Final = (0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 12, 20, 40, 80, 160, 320)
@@ -39,6 +43,12 @@ class WorkerMetrics:
         self._refused = self._counter(names.REFUSED)
         self._unused = self._counter(names.UNUSED_TICKETS)
         self._put_off = self._counter(names.PUT_OFF)
+        self._admission = _Admission()
+        self.registry.register(self._admission)
+
+    def watch(self, admission: VlmAdmission) -> None:
+        """How many of its calls are under way, and how many may be, is told from now on."""
+        self._admission.watched = admission
 
     @contextlib.contextmanager
     def timed(self, queue: Queue) -> Iterator[None]:
@@ -73,6 +83,27 @@ class WorkerMetrics:
 
     def _histogram(self, metric: Metric, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(metric.name, metric.told, metric.labels, registry=self.registry, buckets=buckets)
+
+
+class _Admission(Collector):
+    """Tells nothing of a process that does not call the VLM."""
+
+    def __init__(self) -> None:
+        self.watched: VlmAdmission | None = None
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        admission = self.watched
+        if admission is None:
+            return
+        for metric, value in (
+            (names.CALLS_IN_FLIGHT, admission.in_flight),
+            (names.CALL_LIMIT, admission.limit),
+        ):
+            yield GaugeMetricFamily(metric.name, metric.told, value=value)
+        family = GaugeMetricFamily(names.BREAKER.name, names.BREAKER.told, labels=names.BREAKER.labels)
+        for state in BreakerState:
+            family.add_metric([str(state)], admission.breaker_state is state)
+        yield family
 
 
 @cache

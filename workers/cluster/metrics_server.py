@@ -16,12 +16,10 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from models.errors import SettingsError
-from workers.circuit_breaker import BreakerState
 from workers.cluster import metric_names as names
 from workers.cluster.metrics import MAIN, share_between_processes, worker_metrics
 from workers.owner import current_owner
 from workers.scratch import FOLDER, SLASH
-from workers.vlm_admission import VlmAdmission
 
 
 @contextmanager
@@ -66,11 +64,6 @@ def serving(port: int, registry: CollectorRegistry) -> Iterator[None]:
         thread.join()
 
 
-def serve_vlm_admission(admission: VlmAdmission) -> None:
-    """Count among this process's metrics how many calls are under way, and how many may be."""
-    worker_metrics().registry.register(_Admission(admission))
-
-
 def _leave_to_parent(server: WSGIServer) -> None:
     """A child that outlives its parent must not keep the port."""
     os.register_at_fork(after_in_child=server.socket.close)
@@ -87,24 +80,6 @@ class _Memory(Collector):
         family.add_metric([MAIN], _resident_bytes(main, with_programs=not self._has_children))
         for number, child in enumerate(sorted(children, key=_age), start=1):
             family.add_metric([str(number)], _resident_bytes(child, with_programs=True))
-        yield family
-
-
-class _Admission(Collector):
-    def __init__(self, admission: VlmAdmission) -> None:
-        self._admission = admission
-
-    def collect(self) -> Iterator[Metric]:
-        for metric, value in (
-            (names.CALLS_IN_FLIGHT, self._admission.in_flight),
-            (names.CALL_LIMIT, self._admission.limit),
-        ):
-            family = _family(metric)
-            family.add_metric([], value)
-            yield family
-        family = _family(names.BREAKER)
-        for state in BreakerState:
-            family.add_metric([str(state)], self._admission.breaker_state is state)
         yield family
 
 

@@ -15,7 +15,6 @@ from workers.bootstrap import build_vlm_engine
 from workers.circuit_breaker import CircuitBreaker
 from workers.cluster.host import Host
 from workers.cluster.metrics import worker_metrics
-from workers.cluster.metrics_server import serve_vlm_admission
 from workers.cluster.observed import Work, nothing_found, observed_work
 from workers.cluster.observed_engine import ObservedVlmEngine
 from workers.cluster.ocr_stage import password_of
@@ -103,7 +102,7 @@ class VlmHost:
             lease_s=host.lease_s,
         )
         self._admission = VlmAdmission(AdaptiveLimit(plan.concurrency), CircuitBreaker(), places=places)
-        serve_vlm_admission(self._admission)
+        worker_metrics().watch(self._admission)
         self._engine = build_vlm_engine(vlm, plan)
         self._reader = VllmMetricsReader(str(vlm.url))
         self._watching = asyncio.create_task(watch(self._reader, self._admission))
