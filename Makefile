@@ -12,12 +12,14 @@ VLLM_VENV ?= .venv-vllm
 FOCUS_VENV ?= .venv-focus
 PYTHON312 := $(or $(PYTHON312),$(shell for python in python3.12 "$$HOME"/.pyenv/versions/3.12.*/bin/python; do \
   "$$python" -c "" 2>/dev/null && echo "$$python" && break; done))
+# How long the pool is put under fire. From six minutes on with 300 pages, below with half as many.
+CHAOS_MINUTES ?= 10
 BENCH_ARGS ?=
 LOCK_ARGS ?=
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-vllm check bench lock lock-vllm lock-focus clean system-packages test-packages
+.PHONY: help install run test test-vllm chaos check bench lock lock-vllm lock-focus clean system-packages test-packages
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +27,7 @@ help:
 	@echo "make run     read every document in samples/ into out/"
 	@echo "make test    run the tests"
 	@echo "make test-vllm run the tests that need a real vLLM, on this processor"
+	@echo "make chaos   put a pool of workers under fire: CHAOS_MINUTES=3 for half the pages"
 	@echo "make check   lint, formatting, types and import fences"
 	@echo "make bench   measure speed and memory, and print tables"
 	@echo "make lock    pin the requirements again, with hashes"
@@ -40,6 +43,9 @@ test: $(VENV)/dev.stamp test-packages $(if $(PYTHON312),$(FOCUS_VENV)/focus.stam
 
 test-vllm: $(VENV)/dev.stamp $(VLLM_VENV)/checkpoints.stamp
 	$(BIN)/python -m pytest tests/vllm --vllm-venv $(VLLM_VENV) $(PYTEST_ARGS)
+
+chaos: $(VENV)/dev.stamp test-packages
+	$(BIN)/python -m pytest tests/chaos --minutes $(CHAOS_MINUTES) --timeout 1200 $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

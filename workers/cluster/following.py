@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from models.errors import SubmissionNotOpen
+import structlog
+
+from models.errors import StoreUnavailable
 from models.page import Route
 from models.pool import SourceState
 from models.tables import PageState
@@ -30,8 +32,15 @@ LOOK_EVERY_S: Final = 0.5
 SHARE_OF_TIME: Final = 0.1
 """Looking takes no more of the time than this, however large the submission."""
 
+PATIENCE_S: Final = 600.0
+AWAY_S: Final = 2.0
+"""How long, and how often, a database or a blob store that is away is asked again."""
+
 OVERLAP_S: Final = 30.0
 """A transaction that began before another may become visible after it; so far back is looked again."""
+
+
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -53,18 +62,31 @@ class Follower:
     _since_s: float = 0.0
 
     def follow(self) -> SubmissionProgress:
-        """Raises ``OutputNotWritable``, ``StoreUnavailable`` and ``SubmissionNotOpen`` where there is none such."""
+        """Waits for a database or a blob store that is away for a while. Raises ``OutputNotWritable``,
+        ``StoreUnavailable``, and ``SubmissionNotOpen`` where there is none such."""
+        heard_s = time.monotonic()
         while True:
             started_s = time.monotonic()
-            progress = self.store.pool.progress(self.submission_id)
-            if progress is None:
-                raise SubmissionNotOpen(f"there is no submission {self.submission_id}")
-            self.cost_centre = progress.cost_centre
-            self._look()
+            try:
+                progress = self._looked()
+                heard_s = time.monotonic()
+            except StoreUnavailable as error:
+                if time.monotonic() - heard_s > PATIENCE_S:
+                    raise
+                log.warning("waiting_for_the_store", submission_id=self.submission_id, reason=str(error))
+                time.sleep(AWAY_S)
+                continue
             if progress.is_over:
                 return progress
             took_s = time.monotonic() - started_s
             time.sleep(max(LOOK_EVERY_S, took_s / SHARE_OF_TIME))
+
+    def _looked(self) -> SubmissionProgress:
+        """What was so before everything that is told now."""
+        progress = self.store.pool.progress(self.submission_id)
+        self.cost_centre = progress.cost_centre
+        self._look()
+        return progress
 
     def _look(self) -> None:
         sources = tuple(self.store.submissions.sources(self.submission_id))
@@ -72,8 +94,8 @@ class Follower:
         self._tell_pages()
         for source in sources:
             if source.state is SourceState.SETTLED and source.source_id not in self._ended:
-                self._ended.add(source.source_id)
                 self._end(source)
+                self._ended.add(source.source_id)
 
     def _tell_sources(self, sources: Iterable[SourceRecord]) -> None:
         for source in sources:
