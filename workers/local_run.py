@@ -17,6 +17,7 @@ from pipeline.policy import Policy, load_policy
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from workers.accounts import open_account
+from workers.cpus import usable_cpus
 from workers.events import Event, PageAwaitsVlm, PageFinished
 from workers.logs import log_event, set_up_logs
 from workers.messages import EngineBuilder, TranscriberSetup, WorkerSetup
@@ -27,18 +28,6 @@ from workers.run_state import ReadingState, RunOptions
 from workers.scratch import remove_abandoned_scratch
 from workers.sources import Source
 from workers.vlm_desk import VlmDesk
-
-CGROUP_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-
-
-def usable_cpus() -> int:
-    """CPUs that this process may run on, within its container's quota."""
-    cpus = len(os.sched_getaffinity(0))
-    try:
-        quota, period = CGROUP_CPU_QUOTA.read_text(encoding="ascii").split()
-        return max(1, min(cpus, int(quota) // int(period)))
-    except (OSError, ValueError):  # no such file, or the quota is "max"
-        return cpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,16 +17,10 @@ from enum import StrEnum
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+from workers.cpus import ONE_THREAD
 from workers.messages import Hello, Reply, Task, TaskEnded, WorkerSetup
+from workers.task_limits import ENGINE_LOAD_S
 from workers.worker_process import work
-
-ONE_THREAD = dict.fromkeys(
-    ("OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
-)
-"""One process a CPU reads fastest when none of them starts threads of its own."""
-
-ENGINE_LOAD_S = 300.0
-"""What starting a process and loading engines and weights may take, on a cold disk or a busy machine."""
 
 DYING_PATIENCE_S = 1.0
 """How long a worker that hung up may take to end by itself, so that its own exit code is seen."""
