@@ -54,8 +54,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """The first of them by name. A document none of whose pages could be read counts as its pages.
-    ``cancelled_sources`` are no failures."""
+    """``first`` are some of them: documents by name, then the pages that failed last. A document none of whose pages
+    could be read is there with its pages. ``cancelled_sources`` are no failures."""
 
     first: tuple[Failure, ...] = ()
     refused_sources: int = 0

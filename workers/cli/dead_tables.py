@@ -48,7 +48,7 @@ def dead_pages_table(pages: Sequence[DeadPage]) -> Table:
     table.add_column("document", overflow="fold", min_width=12)
     table.add_column("page", justify="right", no_wrap=True)
     table.add_column("code", style="red", overflow="fold")
-    table.add_column("at-\ntempts", justify="right", no_wrap=True)
+    table.add_column("attempts", justify="right", no_wrap=True)
     table.add_column("workers\nlost", justify="right", no_wrap=True)
     table.add_column("failed (UTC)", no_wrap=True)
     for page in pages[:ROWS_SHOWN]:

@@ -37,6 +37,9 @@ class _Column:
     given_up: int = 0
     """Where the terminal is too narrow, columns with the highest number go first; those with 0 stay."""
 
+    is_shown: Callable[[SubmissionSummary], object] = lambda one: True
+    """A column that says nothing of any row is left out."""
+
 
 def print_submissions(console: Console, found: Sequence[SubmissionSummary], now_s: float) -> None:
     console.print(submissions_table(found, now_s, console), crop=False)
@@ -49,7 +52,9 @@ def print_submissions(console: Console, found: Sequence[SubmissionSummary], now_
 def submissions_table(found: Sequence[SubmissionSummary], now_s: float, console: Console) -> Table:
     """A row a submission. Rather than cut a number it leaves out the bar, then when it was opened, and who did."""
     for given_up in (4, 3, 2, 1, 0):
-        shown = [column for column in _COLUMNS if column.given_up <= given_up]
+        shown = [
+            column for column in _COLUMNS if column.given_up <= given_up and any(map(column.is_shown, found))
+        ]
         table = _table_of(shown, found, now_s)
         least = table.__rich_measure__(console, console.options.update(max_width=ANY_WIDTH)).maximum
         if least <= console.width:
@@ -115,9 +120,21 @@ _COLUMNS: Final = (
     _Column(heading="", cell=_bar_cell, given_up=4),
     _Column(heading="done", cell=_share_cell, is_number=True, given_up=1),
     _Column(heading="pages\nfailed", cell=_failed_cell, is_number=True),
+    _Column(
+        heading="documents\nfailed",
+        cell=lambda one, _: Text(shown_count(_failed_sources(one)), "red" if _failed_sources(one) else ""),
+        is_number=True,
+        given_up=1,
+        is_shown=lambda one: _failed_sources(one),
+    ),
     _Column(heading="opened (UTC)", cell=lambda one, _: at_words(one.created_at_s), given_up=3),
     _Column(heading="for", cell=_time_cell, is_number=True),
 )
+
+
+def _failed_sources(one: SubmissionSummary) -> int:
+    """Of a cancelled submission those that it did not get to count among them, so nothing is said."""
+    return 0 if one.state is SubmissionState.CANCELLED else one.failed_sources
 
 
 def _share_of(one: SubmissionSummary) -> float | None:

@@ -89,7 +89,7 @@ def show_command(
         try:
             follow_submission(console, look.view)
         except KeyboardInterrupt:
-            typer.echo("the pool goes on without you looking", err=True)
+            typer.echo("the pool goes on; the same command looks again", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
