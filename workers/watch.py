@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Protocol
 
 from models.errors import (
+    BrokerUnavailable,
     BudgetSpent,
     BudgetUnusable,
     DoctriageError,
     EngineUnavailable,
     OutputNotWritable,
+    PoolBusy,
     StoreUnavailable,
 )
 from pipeline.publish import not_writable, prepare_folder
@@ -47,7 +49,7 @@ from workers.watch_state import FolderState, MovableFile, ReadyFile
 
 _, FAILURES_FILE = RUN_FILES
 
-MAX_BATCH = 100
+MAX_BATCH = 50
 """So many files are read before the folder is looked at again."""
 
 MAX_PAUSE_S = 60.0
@@ -56,7 +58,16 @@ MAX_PAUSE_S = 60.0
 LOOKS_SHARE = 0.25
 """The most of the time that looks may take: one at a share of many files takes a while."""
 
-PASSING = (FolderAway, StoreUnavailable, OutputNotWritable, BudgetSpent, BudgetUnusable, EngineUnavailable)
+PASSING = (
+    FolderAway,
+    StoreUnavailable,
+    OutputNotWritable,
+    BrokerUnavailable,
+    PoolBusy,
+    BudgetSpent,
+    BudgetUnusable,
+    EngineUnavailable,
+)
 """What may be away for a while."""
 
 

@@ -28,7 +28,6 @@ IGNORED = (
     "*.lock",
     "*~",
     "~$*",
-    "~*.tmp",
     "Thumbs.db",
     "ehthumbs.db",
     "desktop.ini",

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer.main
 from typer.testing import CliRunner, Result
 
 from models.errors import OutputNotWritable, SettingsError
 from workers import watch
 from workers.cli import app
 from workers.watch_events import FileRead
+from workers.watch_look import IGNORED
 
 Watched = Callable[..., tuple[Result, watch.Watch | None]]
 
@@ -125,3 +127,12 @@ def test_the_exit_code_says_how_it_ended(
     assert result.exit_code == exit_code
     assert words in result.stderr
     assert ("done: a.pdf, 3 pages" in result.stdout) == (exit_code == 1)
+
+
+def test_the_page_about_it_names_every_option_and_every_name_that_is_passed_over() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "watch.md").read_text(encoding="utf-8")
+    command = typer.main.get_command(app).commands["watch"]  # type: ignore[attr-defined]
+    options = [name for option in command.params for name in option.opts if name.startswith("--")]
+    assert len(options) >= 20
+    assert [name for name in options if f"`{name}" not in page] == []
+    assert [name for name in IGNORED if f"`{name}`" not in page] == []
