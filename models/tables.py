@@ -127,16 +127,18 @@ class ReadingRow(Base):
 WAITING: Final = (PageState.PENDING, PageState.AWAITING_VLM)
 """States of a page that somebody is to claim."""
 
+UNSETTLED: Final = (PageState.PENDING, PageState.RUNNING, PageState.AWAITING_VLM, PageState.TRANSCRIBING)
 
-def _waiting_index(state: PageState) -> Index:
-    """The pages in that state, in their order: the next one is found as fast in a long document as in a short one."""
-    is_waiting = text(f"state = '{state}'")
+
+def _index_of_pages(state: PageState) -> Index:
+    """Those in that state, in their order: the next one is found as fast in a long document as in a short one."""
+    is_in_state = text(f"state = '{state}'")
     return Index(
         f"ix_pages_{state}",
         "reading_id",
         "page_number",
-        sqlite_where=is_waiting,
-        postgresql_where=is_waiting,
+        sqlite_where=is_in_state,
+        postgresql_where=is_in_state,
     )
 
 
@@ -150,9 +152,8 @@ class PageRow(Base):
 
     __tablename__ = "pages"
     __table_args__ = (
-        Index(None, "reading_id", "state"),
+        *map(_index_of_pages, UNSETTLED),
         Index(None, "state", "lease_owner"),
-        *map(_waiting_index, WAITING),
         Index(None, "settled_at_s"),
     )
 

@@ -7,17 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, case, exists, insert, literal, select, true, update
+from sqlalchemy import ColumnElement, Update, and_, case, exists, insert, literal, or_, select, true, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.document import Document
 from models.page import Route
 from models.pool import SourceState, SubmissionState
-from models.tables import PageRow, PageState, ReadingRow, ReadingState, SourceRow, SubmissionRow
+from models.tables import (
+    UNSETTLED,
+    PageRow,
+    PageState,
+    ReadingRow,
+    ReadingState,
+    SourceRow,
+    SubmissionRow,
+)
 from models.transcription import DEGRADED_FOR_NOW
 from pipeline.store.database import in_key_order, insert_missing, rows_changed
 
-UNSETTLED = (PageState.PENDING, PageState.RUNNING, PageState.AWAITING_VLM, PageState.TRANSCRIBING)
 SETTLED = (PageState.DONE, PageState.FAILED)
 HELD = (PageState.RUNNING, PageState.TRANSCRIBING)
 """States of a page that an owner has a lease on."""
@@ -102,13 +109,30 @@ def _take_over(session: Session, reading_id: int, document_id: str, takes_over: 
     session.execute(insert(PageRow).from_select(names, rows))
 
 
+def page_is(state: PageState) -> ColumnElement[bool]:
+    """Spelled out in the statement: a database uses the index of a state's pages only for that state by name."""
+    return PageRow.state == literal(state, PageRow.state.type, literal_execute=True)
+
+
 def pages_in_state(session: Session, reading_id: int, state: PageState) -> tuple[int, ...]:
-    query = select(PageRow.page_number).where(PageRow.reading_id == reading_id, PageRow.state == state)
+    query = select(PageRow.page_number).where(PageRow.reading_id == reading_id, page_is(state))
     return tuple(session.scalars(query.order_by(PageRow.page_number)))
 
 
-def has_unsettled(reading_id: int) -> ColumnElement[bool]:
-    return exists().where(PageRow.reading_id == reading_id, PageRow.state.in_(UNSETTLED))
+def has_unsettled(reading_id: int | InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    """Looks from the last page on: those before it are settled first. Pages that left a state stay in its index until
+    a vacuum, and PostgreSQL would go through them."""
+    return or_(
+        *(
+            select(PageRow.page_number)
+            .where(PageRow.reading_id == reading_id, page_is(state))
+            .order_by(PageRow.page_number.desc())
+            .limit(1)
+            .scalar_subquery()
+            .is_not(None)
+            for state in UNSETTLED
+        )
+    )
 
 
 def read_again(reading_id: int, state: PageState) -> Update:

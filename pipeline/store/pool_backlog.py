@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from models.pool import Queue, SourceState, SubmissionState
 from models.tables import PageRow, PageState, ReadingRow, ReadingState, SourceRow, SubmissionRow
+from pipeline.store.page_statements import page_is
 from pipeline.store.pool_records import Backlog, QueueBacklog
-from pipeline.store.pool_statements import page_is
 
 PAGES = {
     Queue.OCR: (PageState.PENDING, PageState.RUNNING),

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from models.errors import PoolBusy
 from models.pool import SourceState, SubmissionState
 from models.tables import WAITING, PageRow, ReadingRow, ReadingState, SourceRow, SubmissionRow
+from pipeline.store.page_statements import page_is
 from pipeline.store.pool_records import PoolLimits
-from pipeline.store.pool_statements import page_is
 
 RATE_WINDOW_S: Final = 300
 LEAST_RETRY_S, MOST_RETRY_S = 5, 3_600

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from models.pool import Queue, SourceState
 from models.tables import PageRow, PageState, ReadingRow, ReadingState, SourceRow, VlmSlotRow
 from pipeline.store.database import Database, in_key_order, rows_changed
-from pipeline.store.page_statements import release
+from pipeline.store.page_statements import page_is, release
 from pipeline.store.pool_claimed import (
     ClaimedPages,
     page_to_transcribe,
@@ -29,7 +29,6 @@ from pipeline.store.pool_records import PagesToRead, PageToTranscribe, SourceToA
 from pipeline.store.pool_statements import (
     TAKEN_FROM,
     held_source,
-    page_is,
     read_sources,
     release_sources,
     settle_source,

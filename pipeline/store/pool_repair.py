@@ -17,7 +17,7 @@ from models.pool import Queue, SourceState, SubmissionState
 from models.tables import PageRow, ReadingRow, ReadingState, SourceRow, SubmissionRow, VlmSlotRow
 from pipeline.chargeback.price_book import PriceBook
 from pipeline.store.database import Database, in_key_order, rows_changed
-from pipeline.store.page_statements import HELD, UNSETTLED
+from pipeline.store.page_statements import HELD, has_unsettled
 from pipeline.store.pool_losses import reclaim_pages
 from pipeline.store.pool_records import Reclaimed, Repaired
 from pipeline.store.pool_statements import (
@@ -192,10 +192,13 @@ class _Lost:
 
 def _ended_readings() -> Select[int]:
     """Of the pool, with all pages settled, which nobody completed."""
-    has_unsettled = exists().where(PageRow.reading_id == ReadingRow.reading_id, PageRow.state.in_(UNSETTLED))
     return (
         select(ReadingRow.reading_id)
-        .where(ReadingRow.state == ReadingState.OPEN, ReadingRow.submission_id.is_not(None), ~has_unsettled)
+        .where(
+            ReadingRow.state == ReadingState.OPEN,
+            ReadingRow.submission_id.is_not(None),
+            ~has_unsettled(ReadingRow.reading_id),
+        )
         .order_by(ReadingRow.reading_id)
     )
 

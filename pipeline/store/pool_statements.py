@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, literal, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, delete, exists, select, update
 from sqlalchemy.orm import Session
 
 from models.document import Document, MediaType
@@ -18,8 +18,6 @@ from models.errors import Cancelled, SubmissionNotFound
 from models.pool import SourceState, SubmissionState
 from models.tables import (
     DocumentRow,
-    PageRow,
-    PageState,
     ReadingRow,
     ReadingState,
     SourceRow,
@@ -37,11 +35,6 @@ TAKEN_FROM: Final = {
     SourceState.BEING_WRITTEN: SourceState.READ,
 }
 """States of a source that an owner has a lease on, and where it took it from."""
-
-
-def page_is(state: PageState) -> ColumnElement[bool]:
-    """Spelled out in the statement: a database uses an index of the pages in one state only for that state by name."""
-    return PageRow.state == literal(state, PageRow.state.type, literal_execute=True)
 
 
 def lock_submission(session: Session, submission_id: int) -> SubmissionRow:

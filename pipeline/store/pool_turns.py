@@ -29,7 +29,7 @@ from models.tables import (
 )
 from pipeline.chargeback.cost_centres import team_of
 from pipeline.store.database import insert_missing, rows_changed
-from pipeline.store.pool_statements import page_is
+from pipeline.store.page_statements import page_is
 
 SUBMISSIONS_AT_A_TIME: Final = 16
 """More than one, for those whose work is all being claimed by others at this moment."""

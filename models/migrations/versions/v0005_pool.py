@@ -22,7 +22,8 @@ INDEXES: Final = {
     "pages": ("settled_at_s",),
 }
 
-WAITING: Final = ("pending", "awaiting_vlm")
+UNSETTLED: Final = ("pending", "running", "awaiting_vlm", "transcribing")
+BEFORE: Final = "ix_pages_reading_id_pages_state"
 
 
 def upgrade() -> None:
@@ -31,7 +32,8 @@ def upgrade() -> None:
             op.add_column(table, column)
     for table, names in INDEXES.items():
         op.create_index(op.f(_index_of(table)), table, list(names))
-    for state in WAITING:
+    op.drop_index(op.f(BEFORE), table_name="pages")
+    for state in UNSETTLED:
         where = sa.text(f"state = '{state}'")
         op.create_index(
             op.f(f"ix_pages_{state}"),
@@ -89,8 +91,9 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in ("watched_files", "vlm_slots", "turns", "lanes"):
         op.drop_table(table)
-    for state in WAITING:
+    for state in UNSETTLED:
         op.drop_index(op.f(f"ix_pages_{state}"), table_name="pages")
+    op.create_index(op.f(BEFORE), "pages", ["reading_id", "state"])
     for table in INDEXES:
         op.drop_index(op.f(_index_of(table)), table_name=table)
     for table, columns in _added().items():
