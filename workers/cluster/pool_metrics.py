@@ -6,12 +6,10 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 import structlog
-from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -25,7 +23,6 @@ from pipeline.store.pool_figures import BookedKey, BookedSum, PoolFigures
 from workers.cluster import metric_names as names
 from workers.cluster.booked_totals import BookedTotals
 from workers.cluster.metric_names import Metric, MetricKind
-from workers.cluster.metrics_server import serving
 from workers.tickets import Tickets
 
 KEPT_S: Final = 5.0
@@ -91,16 +88,6 @@ class PoolCollector(Collector):
             log.warning("metrics_without_broker", reason=str(error))
             return (_gauge(names.BROKER_UP, [((), 0)]),)
         return (_gauge(names.BROKER_UP, [((), 1)]), _gauge(names.MESSAGES, depths))
-
-
-@contextmanager
-def serving_pool_metrics(port: int, store: Store, tickets: Tickets) -> Iterator[None]:
-    """The pool's metrics are at ``port`` for as long as the block runs. Raises SettingsError where the port cannot be
-    had."""
-    registry = CollectorRegistry()
-    registry.register(PoolCollector(store, tickets))
-    with serving(port, registry):
-        yield
 
 
 Samples = Sequence[tuple[tuple[str, ...], float]]
