@@ -25,6 +25,7 @@ from models.errors import (
     SettingsError,
     SubmissionNotFound,
 )
+from workers.cli.beat import beat_command
 from workers.cli.budget import budget_app
 from workers.cli.calibrate import calibrate_command
 from workers.cli.chargeback import chargeback_app
@@ -40,6 +41,7 @@ from workers.cli.quote import quote_command
 from workers.cli.submissions import submissions_app
 from workers.cli.tokens import tokens_command
 from workers.cli.watch import watch_command
+from workers.cli.worker import worker_command
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -64,6 +66,8 @@ app.add_typer(dead_app, name="dead")
 app.add_typer(prices_app, name="prices")
 app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
+app.command("worker")(worker_command)
+app.command("beat")(beat_command)
 app.command("doctor")(doctor_command)
 
 

@@ -1,0 +1,76 @@
+"""``doctriage beat``: the reconciler on a timer, and what it sees of the whole pool as metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+import structlog
+
+from models.errors import StoreUnavailable
+from pipeline.settings import Settings
+from pipeline.store import Store, open_store
+from workers.cluster.connection import pool_tickets
+from workers.cluster.deployment import load_deployment
+from workers.cluster.reconciler import Reconciler
+from workers.logs import set_up_service_logs
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+log = structlog.get_logger()
+
+
+def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
+    """Until told to stop, which waits for the look under way. A database or a broker that goes away later is waited
+    for. Raises ``BrokerUnavailable`` and ``StoreUnavailable`` where they are away at the start, and SettingsError."""
+    set_up_service_logs(settings)
+    deployment = load_deployment(settings)
+    tickets = pool_tickets(settings)
+    with (
+        _stopped_between_looks(),
+        contextlib.closing(open_store(deployment.settings.home, settings.database_url)) as store,
+        _metrics(settings, store),
+    ):
+        reconciler = Reconciler(deployment, store, tickets)
+        if once:
+            reconciler.reconcile()
+            return
+        while True:
+            _look(reconciler)
+            if signal.sigtimedwait(STOP_SIGNALS, every_s) is not None:
+                return
+
+
+def _look(reconciler: Reconciler) -> None:
+    try:
+        reconciler.reconcile()
+    except StoreUnavailable as error:
+        log.warning("not_reconciled", code=error.code, reason=str(error))
+
+
+@contextlib.contextmanager
+def _stopped_between_looks() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _metrics(settings: Settings, store: Store) -> Iterator[None]:
+    port = settings.pool.metrics_port
+    if port is None:
+        yield
+        return
+    from prometheus_client import CollectorRegistry
+
+    from workers.cluster.metrics_server import serving
+    from workers.cluster.pool_metrics import PoolCollector
+
+    registry = CollectorRegistry()
+    registry.register(PoolCollector(store, pool_tickets(settings)))
+    with serving(port, registry):
+        yield

@@ -1,0 +1,42 @@
+"""What is found out before a worker takes its first ticket, while whoever starts it still looks on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from models.errors import EngineUnavailable
+from pipeline.settings import Settings
+from workers.cluster.worker_plan import PoolKind, WorkerPlan
+
+
+def check_parts(settings: Settings, plan: WorkerPlan) -> None:
+    """That the database is there, which is brought up to date, and all that the queues need. In a process of its own:
+    what engines load must not be in a process that forks.
+
+    Raises ``StoreUnavailable``, ``EngineUnavailable``, SettingsError, ProfileInvalid and PriceBookInvalid.
+    """
+    with ProcessPoolExecutor(
+        1, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
+        try:
+            pool.submit(_check, settings, plan).result()
+        except BrokenProcessPool as error:
+            raise EngineUnavailable(
+                "the OCR engine dies while it is loaded; run `doctriage doctor`"
+            ) from error
+
+
+def _check(settings: Settings, plan: WorkerPlan) -> None:
+    from pipeline.store import open_store
+    from workers.bootstrap import build_engines, vlm_endpoint
+    from workers.cluster.deployment import load_deployment
+
+    deployment = load_deployment(settings)
+    open_store(deployment.settings.home, settings.database_url).close()
+    if plan.kind is PoolKind.THREADS:
+        vlm_endpoint(settings.vlm, deployment.plan)
+    if plan.reads_documents:
+        build_engines(settings)
