@@ -11,6 +11,7 @@ import typer
 from models.pool import SubmissionState
 from workers.cli.arguments import alternatives, named_path, one_of, whole_number
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
+from workers.cli.printable import printable
 from workers.cli.reading_options import parsed_formats
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def cancel_command(
             for one in still_open:
                 unsettled = one.total_pages - one.settled_pages
                 typer.echo(
-                    f"submission {one.submission_id}, paid by {one.cost_centre}: {unsettled:,} of "
+                    f"submission {one.submission_id}, paid by {printable(one.cost_centre)}: {unsettled:,} of "
                     f"{one.total_pages:,} known pages are not settled"
                 )
             typer.confirm("cancel?", abort=True)
