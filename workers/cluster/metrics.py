@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, values
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, values
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -35,6 +35,7 @@ class WorkerMetrics:
     """In ``registry`` is what is counted in this process; nothing where its parent reads it from files."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each: when it began
         self.registry = CollectorRegistry()
         self._stage_s = self._histogram(names.STAGE_SECONDS, STAGE_BUCKETS_S)
         self._call_s = self._histogram(names.CALL_SECONDS, CALL_BUCKETS_S)

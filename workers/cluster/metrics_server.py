@@ -78,8 +78,9 @@ class _Memory(Collector):
         main = psutil.Process()
         children = main.children() if self._has_children else []
         family.add_metric([MAIN], _resident_bytes(main, with_programs=not self._has_children))
-        for number, child in enumerate(sorted(children, key=_age), start=1):
-            family.add_metric([str(number)], _resident_bytes(child, with_programs=True))
+        sizes = [_resident_bytes(child, with_programs=True) for child in sorted(children, key=_age)]
+        for number, size_bytes in enumerate(filter(None, sizes), start=1):
+            family.add_metric([str(number)], size_bytes)
         yield family
 
 
