@@ -204,6 +204,12 @@ class Cancelled(DoctriageError):
     code = "cancelled"
 
 
+class DocumentInUse(DoctriageError):
+    """It cannot be erased while it is being read."""
+
+    code = "document_in_use"
+
+
 class PageNotFound(DoctriageError):
     """No finished page answers to that name and number."""
 

@@ -292,7 +292,8 @@ class VlmAttemptRow(Base):
     the server did not say what it billed.
 
     An open call is also the reservation of what it may cost at most, in the budgets of ``cost_centre`` for ``month``
-    (UTC, ``2026-11``). The database refuses to change or delete a closed one."""
+    (UTC, ``2026-11``). The database refuses to change or delete a closed one; its ``evidence`` and ``message``, where
+    words of the page may be, may be erased."""
 
     __tablename__ = "vlm_attempts"
     __table_args__ = (

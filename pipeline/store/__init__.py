@@ -31,6 +31,7 @@ from pipeline.store.pool_records import (
     SubmissionSummary,
     SubmissionTerms,
 )
+from pipeline.store.purge import HeldDocument, PurgeStore
 from pipeline.store.slots import SlotStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
 from pipeline.store.transcriptions import ClosedCall, EscalatedPage, TranscriptionStore
@@ -46,6 +47,7 @@ __all__ = [
     "DeadPage",
     "EscalatedPage",
     "FinishedPage",
+    "HeldDocument",
     "LedgerStore",
     "OpenedReading",
     "PageEvidence",
@@ -55,6 +57,7 @@ __all__ = [
     "PagesToRead",
     "PoolLimits",
     "PoolStore",
+    "PurgeStore",
     "QueueBacklog",
     "Reclaimed",
     "Repaired",
@@ -88,6 +91,7 @@ class Store:
     pool: PoolStore
     slots: SlotStore
     watched: WatchStore
+    purge: PurgeStore
 
     def close(self) -> None:
         self.database.close()
@@ -115,4 +119,5 @@ def _store(database: Database) -> Store:
         pool=PoolStore(database),
         slots=SlotStore(database),
         watched=WatchStore(database),
+        purge=PurgeStore(database),
     )

@@ -59,6 +59,8 @@ class Server(Protocol):
 
     def refusal(self, cause: BaseException) -> StoreUnavailable: ...
 
+    def empty_log(self) -> bool: ...
+
 
 class Database:
     """Safe to use from many processes, each with its own instance. Raises ``StoreUnavailable``, and ``ValueError`` for
@@ -90,6 +92,11 @@ class Database:
         """One upgrade at a time, whole or not at all."""
         with self._translated(), self.server.upgrading() as connection:
             upgrade(connection)
+
+    def empty_log(self) -> bool:
+        """Whether what was deleted is out of the log too, as far as that is ours."""
+        with self._translated():
+            return self.server.empty_log()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -81,6 +81,10 @@ class PostgresqlServer:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": UPGRADE_LOCK})
             yield connection
 
+    def empty_log(self) -> bool:
+        """When the server's files, logs and backups let go of what was deleted is set up there."""
+        return True
+
     def refusal(self, cause: BaseException) -> StoreUnavailable:
         """The driver's error in words that say what to do; the password is not among them."""
         message = str(cause).strip().partition("\n")[0]

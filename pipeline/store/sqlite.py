@@ -45,6 +45,17 @@ class SqliteServer:
             with self.engine.execution_options(**_WRITING).begin() as connection:
                 yield connection
 
+    def empty_log(self) -> bool:
+        """False where another program that reads, or is at a write, keeps its part of the log."""
+        connection = self.engine.raw_connection()
+        try:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            row = cursor.fetchone()
+            return row is not None and row[0] == 0
+        finally:
+            connection.close()
+
     def refusal(self, cause: BaseException) -> StoreUnavailable:
         """The driver's error in words that say what to do."""
         return StoreUnavailable(f"{self.place}: {self._advice(str(cause))}")
@@ -87,6 +98,7 @@ def _set_up_connection(connection: DBAPIConnection, _record: object) -> None:
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA secure_delete=ON")  # some builds leave what is deleted in the file
     cursor.close()
 
 

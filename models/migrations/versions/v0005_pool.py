@@ -22,6 +22,30 @@ INDEXES: Final = {
     "pages": ("settled_at_s",),
 }
 
+KEPT_OF_CALLS: Final = (
+    *(
+        "vlm_attempt_id",
+        "reading_id",
+        "page_number",
+        "attempt",
+        "submission_id",
+        "request_id",
+        "model_id",
+        "tier",
+    ),
+    *("width_px", "height_px", "predicted_visual_tokens", "temperature", "started_at_s", "verdict"),
+    *(
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+        "reasoning_tokens",
+        "usage_is_estimated",
+        "elapsed_s",
+    ),
+    *("cost_centre", "month", "predicted_prompt_tokens", "reserved_tokens", "reserved_micro"),
+)
+"""What stays of a call that is closed. Words of the page are in the others alone, ``evidence`` and ``message``."""
+
 UNSETTLED: Final = ("pending", "running", "awaiting_vlm", "transcribing")
 BEFORE: Final = "ix_pages_reading_id_pages_state"
 
@@ -86,9 +110,11 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("folder", "name", name=op.f("pk_watched_files")),
     )
+    _guard_calls(are_erasable=True)
 
 
 def downgrade() -> None:
+    _guard_calls(are_erasable=False)
     for table in ("watched_files", "vlm_slots", "turns", "lanes"):
         op.drop_table(table)
     for state in UNSETTLED:
@@ -99,6 +125,27 @@ def downgrade() -> None:
     for table, columns in _added().items():
         for column in reversed(columns):
             op.drop_column(table, column.name)
+
+
+def _guard_calls(*, are_erasable: bool) -> None:
+    """A call that is closed stays as it was booked, but for what it says of the page, which may be erased."""
+    trigger, is_closed = "keep_vlm_attempts_from_update", "OLD.verdict IS NOT NULL"
+    is_postgresql = op.get_bind().dialect.name == "postgresql"
+    equals = "IS NOT DISTINCT FROM" if is_postgresql else "IS"
+    same = " AND ".join(f"OLD.{name} {equals} NEW.{name}" for name in KEPT_OF_CALLS)
+    is_erasure = f"NEW.evidence IS NULL AND NEW.message IS NULL AND {same}"
+    refused = f"{is_closed} AND NOT ({is_erasure})" if are_erasable else is_closed
+    op.execute(f"DROP TRIGGER {trigger}{' ON vlm_attempts' if is_postgresql else ''}")
+    if is_postgresql:
+        op.execute(
+            f"CREATE TRIGGER {trigger} BEFORE UPDATE ON vlm_attempts FOR EACH ROW WHEN ({refused}) "
+            "EXECUTE FUNCTION refuse_vlm_attempts()"
+        )
+    else:
+        op.execute(
+            f"CREATE TRIGGER {trigger} BEFORE UPDATE ON vlm_attempts WHEN {refused} "
+            "BEGIN SELECT RAISE(ABORT, 'a call that is closed stays as it was booked'); END"
+        )
 
 
 def _stage() -> sa.Column[Any]:
