@@ -18,7 +18,7 @@ REQUIRED = ("POSTGRES_PASSWORD", "DOCTRIAGE_DATABASE_URL", "DOCTRIAGE_POOL__BROK
 VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::?([-?])([^}]*))?\}")
 WORKERS = ("intake", "ocr", "vlm")
 ONE_SHOT = ("migrate", "doctriage")
-WITHOUT_A_CHECK = ("beat", "flower", *ONE_SHOT)
+WITHOUT_A_CHECK = ("flower", *ONE_SHOT)
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,11 @@ def test_systemd_takes_the_unit(path: Path, machine: Path) -> None:
 @needs_systemd
 @pytest.mark.parametrize(
     ("drop_in", "service"),
-    [("ocr-h100-node.conf", "doctriage-ocr.service"), ("vllm-h100-node.conf", "doctriage-vllm.service")],
+    [
+        ("ocr-h100-node.conf", "doctriage-ocr.service"),
+        ("shared-blobs.conf", "doctriage-intake.service"),
+        ("vllm-h100-node.conf", "doctriage-vllm.service"),
+    ],
 )
 def test_systemd_takes_the_drop_in(drop_in: str, service: str, machine: Path) -> None:
     folder = machine / "etc" / "systemd" / "system" / f"{service}.d"
