@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.worker.consumer import Consumer
+from kombu.utils.imports import symbol_by_name
 
 from models.errors import SettingsError
 from models.pool import Queue
@@ -70,6 +72,13 @@ def test_processes_are_replaced_as_the_executors_are() -> None:
 
     assert conf.worker_max_tasks_per_child == 150
     assert conf.worker_max_memory_per_child == 2**20
+
+
+def test_a_worker_declares_no_queues_for_tasks_that_start_later() -> None:
+    consumer = symbol_by_name(app_on(RABBITMQ).conf.worker_consumer)
+    steps, all_steps = consumer.Blueprint.default_steps, Consumer.Blueprint.default_steps
+
+    assert set(all_steps) - set(steps) == {"celery.worker.consumer.delayed_delivery:DelayedDelivery"}
 
 
 def test_without_a_broker_there_is_no_pool() -> None:
