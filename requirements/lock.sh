@@ -8,7 +8,8 @@ compile() {
     --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options "$@"
 }
 compile "$@" --output-file runtime.txt runtime.in
-compile "$@" --constraint runtime.txt --output-file dev.txt dev.in
+compile "$@" --constraint runtime.txt --output-file s3.txt s3.in
+compile "$@" --constraint runtime.txt --constraint s3.txt --output-file dev.txt dev.in
 
 # pip-compile cannot leave dependencies out, so the blocks of the packages that nodeps.in does not name are dropped.
 resolved=$(mktemp)
