@@ -29,6 +29,10 @@ def instructions(path: Path) -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in parted]
 
 
+def pins(path: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
 def copied(path: Path) -> Iterator[tuple[str, str]]:
     """What is copied from the project, and to where."""
     for word, rest in instructions(path):
@@ -80,8 +84,16 @@ def test_requirements_are_installed_as_the_makefile_does() -> None:
         assert theirs is not None
         assert ours is not None
         assert ours[1] == theirs[1]
+    assert "-r /src/requirements/runtime.txt -r /src/requirements/s3.txt" in steps
     assert "--no-deps --no-build-isolation /src" in steps
     assert "xargs -a /tmp/debian.txt apt-get install -y -qq --no-install-recommends" in steps
+
+
+def test_what_s3_takes_is_pinned_as_everything_else_is() -> None:
+    pinned = {name: pins(ROOT / "requirements" / f"{name}.txt") for name in ("runtime", "s3")}
+    assert "s3fs" in pinned["s3"]
+    shared = pinned["s3"].keys() & pinned["runtime"].keys()
+    assert {name: pinned["s3"][name] for name in shared} == {name: pinned["runtime"][name] for name in shared}
 
 
 def test_the_image_of_the_workers_has_no_gpu_library() -> None:
