@@ -77,9 +77,15 @@ class BlobCache:
                 return False
             return True
 
-    def document_ids(self) -> tuple[str, ...]:
-        """Of every copy there is."""
-        return tuple(path.name for path in self._copies())
+    def document_ids(self, *, older_than_s: float = 0) -> tuple[str, ...]:
+        """Of the copies that came longer ago than that."""
+        latest_s = time.time() - older_than_s
+        ids = []
+        for path in self._copies():
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_mtime <= latest_s:
+                    ids.append(path.name)
+        return tuple(ids)
 
     def remove_abandoned(self) -> None:
         remove_abandoned_files(self._incoming)

@@ -48,6 +48,10 @@ class Copies(Protocol):
         """Drop the copy that is kept beside the store's own; whether there was one."""
         ...
 
+    def cached(self, older_than_s: float) -> tuple[str, ...]:
+        """Ids of copies beside the store's own that are older than that."""
+        ...
+
     def remove_abandoned(self) -> None: ...
 
 
@@ -96,6 +100,9 @@ class FolderCopies:
     def forget(self, document_id: str) -> bool:
         return False
 
+    def cached(self, older_than_s: float) -> tuple[str, ...]:
+        return ()
+
     def remove_abandoned(self) -> None:
         remove_abandoned_files(self.incoming)
 
@@ -131,6 +138,9 @@ class CachedCopies:
 
     def forget(self, document_id: str) -> bool:
         return self.cache.forget(document_id)
+
+    def cached(self, older_than_s: float) -> tuple[str, ...]:
+        return self.cache.document_ids(older_than_s=older_than_s)
 
     def remove_abandoned(self) -> None:
         remove_abandoned_files(self.incoming)

@@ -94,6 +94,18 @@ class BlobStore:
         oldest.close()
         return path
 
+    def byte_count(self, document_id: str) -> int | None:
+        """None where the store has no such document."""
+        return self._shelf.byte_count(blob_name(document_id))
+
+    def cached(self, *, older_than_s: float) -> tuple[str, ...]:
+        """Ids of the documents whose copies were fetched to this machine longer ago than that."""
+        return self._copies.cached(older_than_s)
+
+    def forget(self, document_id: str) -> bool:
+        """Drop this machine's copy; whether there was one."""
+        return self._copies.forget(document_id)
+
     def erase(self, document_id: str) -> bool:
         """The document's bytes, and this machine's copy of them; whether there were any."""
         is_removed = self._shelf.remove([blob_name(document_id), damaged_name(document_id)]) > 0

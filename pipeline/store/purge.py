@@ -116,6 +116,27 @@ class PurgeStore:
             _erase_document(session, document_id, readings)
             return held
 
+    def outputs_settled_before(self, when_s: float, *, limit: int) -> tuple[int, ...]:
+        """Sources of the pool that were settled before then and whose outputs are still kept, the oldest first."""
+        query = (
+            select(SourceRow.source_id)
+            .where(
+                SourceRow.state == SourceState.SETTLED,
+                SourceRow.written_at_s.is_not(None),
+                SourceRow.settled_at_s < when_s,
+            )
+            .order_by(SourceRow.settled_at_s, SourceRow.source_id)
+            .limit(limit)
+        )
+        with self._database.read() as session:
+            return tuple(session.scalars(query))
+
+    def outputs_deleted(self, source_ids: Sequence[int]) -> None:
+        """Their outputs are not kept any more."""
+        deleted = in_key_order(SourceRow, SourceRow.source_id.in_(source_ids))
+        with self._database.write() as session:
+            rows_changed(session, update(SourceRow).where(deleted).values(written_at_s=None))
+
     def empty_log(self) -> bool:
         """Take what was erased out of the database's own log as well; False where another program's reading keeps it
         there for now."""
