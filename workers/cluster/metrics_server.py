@@ -76,7 +76,7 @@ class _Memory(Collector):
     def collect(self) -> Iterator[Metric]:
         family = _family(names.MEMORY)
         main = psutil.Process()
-        children = main.children() if self._has_children else []
+        children = [one for one in main.children() if not _keeps_books(one)] if self._has_children else []
         family.add_metric([MAIN], _resident_bytes(main, with_programs=not self._has_children))
         sizes = [_resident_bytes(child, with_programs=True) for child in sorted(children, key=_age)]
         for number, size_bytes in enumerate(filter(None, sizes), start=1):
@@ -86,6 +86,13 @@ class _Memory(Collector):
 
 def _family(metric: names.Metric) -> GaugeMetricFamily:
     return GaugeMetricFamily(metric.name, metric.told, labels=metric.labels)
+
+
+def _keeps_books(process: psutil.Process) -> bool:
+    """Python's own process that tidies up after processes that were spawned."""
+    with suppress(psutil.Error):
+        return "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+    return False
 
 
 def _age(process: psutil.Process) -> tuple[float, int]:

@@ -1,0 +1,140 @@
+"""A worker as it is started in earnest, and what those see of it who watch: metrics, logs, traces."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+from pydantic import SecretStr
+
+from tests.fakes.otlp_receiver import OtlpReceiver, otlp_receiver
+from tests.fakes.scraped import scrape
+from tests.server_parts import Broker, free_port
+
+COMMAND: Final = (sys.executable, "-c", "from workers.cli import main; main()")
+SAMPLES: Final = Path(__file__).parents[3] / "samples"
+QUEUES: Final = ("intake", "ocr", "assemble")
+SECRET_KEY: Final = "c2VhbGluZy1rZXktdGhhdC1pcy1ub3QtdG8tYmUtc2U="
+PATIENCE_S: Final = 240
+HAS_FAILURES: Final = 1
+"""One of the files is empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    home: Path
+    folder: Path
+    out_dir: Path
+    environment: dict[str, str]
+
+    @property
+    def log(self) -> Path:
+        return self.home.parent / "worker.log"
+
+    def ingest(self) -> None:
+        command = ("ingest", str(self.folder), "--out", str(self.out_dir), "--executor", "celery")
+        done = subprocess.run(
+            [*COMMAND, *command],
+            env={**self.environment, "DOCTRIAGE_LOG_LEVEL": "error"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == HAS_FAILURES, done.stderr
+
+    @contextmanager
+    def worker(self, port: int) -> Iterator[subprocess.Popen[bytes]]:
+        options = ("--queues", ",".join(QUEUES), "--concurrency", "2", "--metrics-port", str(port))
+        with self.log.open("wb") as log:
+            process = subprocess.Popen([*COMMAND, "worker", *options], env=self.environment, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def collector() -> Iterator[OtlpReceiver]:
+    with otlp_receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def place(tmp_path: Path, postgres_url: SecretStr, redis_broker: Broker, collector: OtlpReceiver) -> Place:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("blank_page.pdf", "two_columns.pdf"):
+        shutil.copy(SAMPLES / name, folder)
+    (folder / "empty.pdf").touch()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DOCTRIAGE_")}
+    settings = {
+        "DOCTRIAGE_HOME": str(tmp_path / "home"),
+        "DOCTRIAGE_DATABASE_URL": postgres_url.get_secret_value(),
+        "DOCTRIAGE_POOL__BROKER_URL": redis_broker.url.get_secret_value(),
+        "DOCTRIAGE_POOL__SECRET_KEY": SECRET_KEY,
+        "DOCTRIAGE_LOG_LEVEL": "debug",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_BSP_SCHEDULE_DELAY": "600000",
+    }
+    return Place(
+        home=tmp_path / "home",
+        folder=folder,
+        out_dir=tmp_path / "out",
+        environment={**environment, **settings},
+    )
+
+
+@pytest.mark.slow
+def test_a_worker_is_seen_from_its_start_to_its_end(
+    place: Place, collector: OtlpReceiver, redis_broker: Broker
+) -> None:
+    """Its children tell the collector what they did when they end: the timer is far away."""
+    port = free_port()
+    with place.worker(port) as worker:
+        place.ingest()
+        seen = scrape(port)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(PATIENCE_S) == 0, place.log.read_text("utf-8")
+    stages = seen.values("doctriage_worker_stage_seconds_count")
+    assert {queue: stages[(queue,)] >= 1 for queue in QUEUES} == dict.fromkeys(QUEUES, True)
+    pages = seen.values("doctriage_worker_pages_read_total")
+    assert pages[("blank", "ocr")] == 1
+    assert sum(pages.values()) == 2
+    memory = seen.values("doctriage_worker_resident_memory_bytes")
+    assert set(memory) == {("main",), ("1",), ("2",)}
+    assert list(place.home.rglob("*.db")) == []
+    _assert_logs(place.log, redis_broker)
+    _assert_traces(collector)
+
+
+def _assert_logs(log: Path, broker: Broker) -> None:
+    text = log.read_text("utf-8")
+    lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
+    assert {line["level"] for line in lines} >= {"info"}
+    received = [line for line in lines if line.get("logger") == "celery.worker.strategy"]
+    assert received
+    assert SECRET_KEY not in text
+    password = urlsplit(broker.url.get_secret_value()).password
+    assert password
+    assert password not in text
+
+
+def _assert_traces(collector: OtlpReceiver) -> None:
+    [submitted] = collector.named("submit")
+    assert submitted.attributes["doctriage.sources"] == 3
+    for queue in QUEUES:
+        spans = collector.named(queue)
+        assert len(spans) >= 2
+        assert {span.parent_id for span in spans} == {submitted.span_id}
