@@ -16,6 +16,7 @@ from workers.cluster.heartbeat import Heartbeat
 from workers.cluster.sealed_passwords import unsealed
 from workers.cluster.wishes import Wishes
 from workers.owner import current_owner
+from workers.purging import drop_purged_copies
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
@@ -35,6 +36,7 @@ class Host:
         self.lease_s = settings.pool.lease_s
         self.store = connect_store(settings.home, settings.database_url)
         self.blobs = BlobStore(settings.home, settings.blobs)
+        drop_purged_copies(self.store, self.blobs)
         self._engines: OrderedDict[str, Engines] = OrderedDict()
         self._heartbeat = Heartbeat(self.store.pool, self.owner, lease_s=self.lease_s)
         self._heartbeat.start()
