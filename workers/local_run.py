@@ -23,6 +23,7 @@ from workers.logs import log_event, set_up_logs
 from workers.messages import EngineBuilder, TranscriberSetup, WorkerSetup
 from workers.owner import is_alive
 from workers.pool import WorkerPool
+from workers.purging import drop_purged_copies
 from workers.run import IngestRun, PageSelection, identify_engines
 from workers.run_state import ReadingState, RunOptions
 from workers.scratch import remove_abandoned_scratch
@@ -68,7 +69,9 @@ def opened_store(terms: RunTerms) -> Iterator[Store]:
     """With what runs that died have left cleared away, before and after."""
     home = terms.settings.home
     with contextlib.closing(open_store(home, terms.settings.database_url)) as store:
-        BlobStore(home, terms.settings.blobs).remove_abandoned()
+        blobs = BlobStore(home, terms.settings.blobs)
+        blobs.remove_abandoned()
+        drop_purged_copies(store, blobs)
         store.pages.reclaim_leases(is_alive)
         store.transcriptions.close_abandoned(terms.account.price_book)
         try:

@@ -10,12 +10,14 @@ from typing import Final
 import structlog
 
 from models.errors import StoreUnavailable
+from pipeline.blobs import open_blobs
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from workers.cluster.connection import pool_tickets
 from workers.cluster.deployment import load_deployment
 from workers.cluster.reconciler import Reconciler
 from workers.logs import set_up_service_logs
+from workers.result_lifetimes import ResultExpiry
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -34,18 +36,25 @@ def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
         _metrics(settings, store),
     ):
         reconciler = Reconciler(deployment, store, tickets)
+        expiry = _expiry(deployment.settings, store)
         if once:
             reconciler.reconcile()
+            expiry.look()
             return
         while True:
-            _look(reconciler)
+            _look(reconciler, expiry)
             if signal.sigtimedwait(STOP_SIGNALS, every_s) is not None:
                 return
 
 
-def _look(reconciler: Reconciler) -> None:
+def _expiry(settings: Settings, store: Store) -> ResultExpiry:
+    return ResultExpiry(store, open_blobs(settings.home, settings.blobs), settings.blobs.results_kept_s)
+
+
+def _look(reconciler: Reconciler, expiry: ResultExpiry) -> None:
     try:
         reconciler.reconcile()
+        expiry.look()
     except StoreUnavailable as error:
         log.warning("not_reconciled", code=error.code, reason=str(error))
 
