@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,9 +19,12 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
+from models.pool import Queue
+from pipeline.settings import PoolSettings, Settings
 from tests.fakes.otlp_receiver import OtlpReceiver, otlp_receiver
-from tests.fakes.scraped import scrape
+from tests.fakes.scraped import Scraped, scrape
 from tests.server_parts import Broker, free_port
+from workers.cluster.connection import pool_tickets
 
 COMMAND: Final = (sys.executable, "-c", "from workers.cli import main; main()")
 SAMPLES: Final = Path(__file__).parents[3] / "samples"
@@ -54,8 +58,8 @@ class Place:
         assert done.returncode == HAS_FAILURES, done.stderr
 
     @contextmanager
-    def worker(self, port: int) -> Iterator[subprocess.Popen[bytes]]:
-        options = ("--queues", ",".join(QUEUES), "--concurrency", "2", "--metrics-port", str(port))
+    def worker(self, port: int, *queues: str) -> Iterator[subprocess.Popen[bytes]]:
+        options = ("--queues", ",".join(queues), "--concurrency", "2", "--metrics-port", str(port))
         with self.log.open("wb") as log:
             process = subprocess.Popen([*COMMAND, "worker", *options], env=self.environment, stderr=log)
         try:
@@ -102,7 +106,7 @@ def test_a_worker_is_seen_from_its_start_to_its_end(
 ) -> None:
     """Its children tell the collector what they did when they end: the timer is far away."""
     port = free_port()
-    with place.worker(port) as worker:
+    with place.worker(port, *QUEUES) as worker:
         place.ingest()
         seen = scrape(port)
         worker.send_signal(signal.SIGTERM)
@@ -117,6 +121,39 @@ def test_a_worker_is_seen_from_its_start_to_its_end(
     assert list(place.home.rglob("*.db")) == []
     _assert_logs(place.log, redis_broker)
     _assert_traces(collector)
+
+
+@pytest.mark.slow
+def test_a_worker_of_threads_tells_how_it_calls_the_vlm(
+    place: Place, postgres_url: SecretStr, redis_broker: Broker
+) -> None:
+    place.environment["DOCTRIAGE_VLM__URL"] = f"http://127.0.0.1:{free_port()}/v1"
+    settings = Settings(
+        home=place.home, database_url=postgres_url, pool=PoolSettings(broker_url=redis_broker.url)
+    )
+    pool_tickets(settings).send(Queue.VLM, 2)
+    port = free_port()
+    with place.worker(port, "vlm") as worker:
+        seen = await_scraped(
+            port, lambda seen: seen.value("doctriage_worker_tickets_unused_total", "vlm") == 2
+        )
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(PATIENCE_S) == 0, place.log.read_text("utf-8")
+    assert set(seen.values("doctriage_worker_resident_memory_bytes")) == {("main",)}
+    assert seen.value("doctriage_worker_vlm_calls_in_flight") == 0
+    assert (seen.value("doctriage_worker_vlm_call_limit") or 0) > 1
+    assert seen.value("doctriage_worker_vlm_breaker", "closed") == 1
+
+
+def await_scraped(port: int, is_there: Callable[[Scraped], bool]) -> Scraped:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        with suppress(OSError):
+            seen = scrape(port)
+            if is_there(seen):
+                return seen
+        assert time.monotonic() < deadline_s
+        time.sleep(0.2)
 
 
 def _assert_logs(log: Path, broker: Broker) -> None:
