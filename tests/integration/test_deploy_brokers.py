@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import subprocess
 import time
@@ -83,11 +82,3 @@ def test_rabbitmq_takes_the_configuration(monkeypatch: pytest.MonkeyPatch) -> No
     with rabbitmq_server.running_rabbitmq() as server, closing(server.connect()) as connection:
         assert connection.connected
         assert (server.folder / "rabbitmq.conf").read_text(encoding="utf-8").endswith(ours)
-
-
-def test_rabbitmq_waits_for_an_hour_and_more_before_it_takes_a_task_back() -> None:
-    """Milliseconds; its own default is half an hour."""
-    (waits_ms,) = re.findall(
-        r"^consumer_timeout = (\d+)$", (BROKER / "rabbitmq.conf").read_text("utf-8"), re.M
-    )
-    assert int(waits_ms) >= 3_600_000
