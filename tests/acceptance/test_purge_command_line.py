@@ -20,6 +20,7 @@ from tests.acceptance.pool_commands import Commands
 from tests.acceptance.test_command_line import run_doctriage
 from tests.integration.blob_places import S3Place, kept
 from tests.unit.store.pool_parts import Pool, Submitted, new_document
+from workers.cli import purge as purge_command
 from workers.purging import FRESH_COPY_S, drop_purged_copies
 from workers.result_lifetimes import ResultExpiry, expire_results
 
@@ -124,6 +125,24 @@ def test_nobody_is_asked_where_nobody_can_answer(
     assert isinstance(result.exception, SettingsError)
     assert "say --yes" in str(result.exception)
     assert blobs.local_path(submitted.document.document_id).is_file()
+
+
+@pytest.mark.parametrize(("answer", "is_erased"), [("y", True), ("n", False), ("", False)])
+def test_on_a_terminal_it_is_asked_what_would_be_erased(
+    commands: Commands,
+    blobs: BlobStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    is_erased: bool,
+) -> None:
+    submitted = read(commands, blobs, tmp_path, "a.pdf")
+    monkeypatch.setattr(purge_command, "_can_be_asked", lambda: True)
+    result = commands.run("purge", "a.pdf", answer=f"{answer}\n")
+    assert "Would be erased" in result.output
+    assert "erase a.pdf for ever?" in result.output
+    assert (result.exit_code == 0) is is_erased
+    assert (blobs.byte_count(submitted.document.document_id) is None) is is_erased
 
 
 def test_one_that_is_being_read_is_refused_until_it_is_cancelled(

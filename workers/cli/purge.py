@@ -59,10 +59,14 @@ def purge_command(
         raise typer.Exit(1)
 
 
+def _can_be_asked() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _require_consent(found: Sequence[ErasedDocument]) -> None:
     from models.errors import SettingsError
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not _can_be_asked():
         raise SettingsError("nobody can be asked here whether to erase; say --yes")
     names = ", ".join(printable(one.reference) for one in found)
     typer.confirm(f"erase {names} for ever?", abort=True)
