@@ -112,6 +112,6 @@ class VlmHost:
             store=host.store,
             blobs=host.blobs,
             owner=host.owner,
-            engine=ObservedVlmEngine(build_vlm_engine(vlm, plan), str(vlm.url), worker_metrics()),
+            engine=ObservedVlmEngine(self._engine, str(vlm.url), worker_metrics()),
             admission=self._admission,
         )
