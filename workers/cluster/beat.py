@@ -13,6 +13,8 @@ from models.errors import StoreUnavailable
 from pipeline.blobs import open_blobs
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
+from workers.broker import require_broker
+from workers.celery_app import celery_app
 from workers.cluster.connection import pool_tickets
 from workers.cluster.deployment import load_deployment
 from workers.cluster.reconciler import Reconciler
@@ -28,8 +30,9 @@ def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
     """Until told to stop, which waits for the look under way. A database or a broker that goes away later is waited
     for. Raises ``BrokerUnavailable`` and ``StoreUnavailable`` where they are away at the start, and SettingsError."""
     set_up_service_logs(settings)
+    tickets, app = pool_tickets(settings), celery_app(settings)
+    require_broker(app)
     deployment = load_deployment(settings)
-    tickets = pool_tickets(settings)
     with (
         _stopped_between_looks(),
         contextlib.closing(open_store(deployment.settings.home, settings.database_url)) as store,
@@ -38,7 +41,8 @@ def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
         reconciler = Reconciler(deployment, store, tickets)
         expiry = _expiry(deployment.settings, store)
         if once:
-            reconciler.reconcile()
+            if reconciler.reconcile().is_broker_away:
+                require_broker(app)
             expiry.look()
             return
         while True:

@@ -86,7 +86,7 @@ def _metrics(settings: Settings, plan: WorkerPlan) -> Iterator[None]:
 def _say_what_the_broker_needs(settings: Settings) -> None:
     note = consumer_timeout_note(settings)
     if note is not None and is_rabbitmq(broker_url(settings.pool.broker_url)):
-        log.warning("rabbitmq_waits_too_short", advice=note)
+        log.warning("consumer_timeout_needed", advice=note)
 
 
 def _leave_logs_alone(**_: object) -> None:
