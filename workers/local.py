@@ -29,12 +29,13 @@ from workers.local_run import (
     run_terms,
 )
 from workers.messages import EngineBuilder
+from workers.pool import WorkerPool
 from workers.references import document_id_of
 from workers.report import RunTotals, finish_run
 from workers.run_budgets import budgets_to_warn_of, require_budget
 from workers.sources import RUN_FILES, Source, find_sources
 
-__all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest", "ingest_sources"]
+__all__ = ["IngestReport", "IngestRequest", "StoredPage", "find_page", "ingest", "ingest_sources", "run_task"]
 
 
 def ingest(
@@ -75,25 +76,30 @@ def ingest_sources(
     on_event: Callable[[Event], None],
     engine_builder: EngineBuilder = build_engines,
     rows_dir: Path | None = None,
+    workers: WorkerPool | None = None,
 ) -> IngestReport:
     """``ingest`` of sources that were found before, whatever the request's paths. ``pages.jsonl`` and
     ``failures.jsonl`` are written into ``rows_dir`` where one is given, instead of ``request.out_dir``, which is
-    there and absolute."""
+    there and absolute. ``workers`` are kept, as ``LocalRun.run`` says."""
     started_s = time.monotonic()
-    task = RunTask(
+    task = run_task(sources, request)
+    counter = PageCounter(on_event)
+    with opened_store(terms) as store:
+        require_budget(store.budgets, terms.settings, terms.account, terms.plan)
+        end = LocalRun(terms, store, counter).run(task, engine_builder, workers)
+        budgets = budgets_to_warn_of(store.budgets, terms.account.payer.cost_centre)
+        elapsed_s = time.monotonic() - started_s
+        return _report(store, rows_dir or request.out_dir, end, counter, budgets=budgets, elapsed_s=elapsed_s)
+
+
+def run_task(sources: Sequence[Source], request: IngestRequest) -> RunTask:
+    return RunTask(
         sources=sources,
         passwords=request.passwords,
         out_dir=request.out_dir,
         formats=request.formats,
         force=request.force,
     )
-    counter = PageCounter(on_event)
-    with opened_store(terms) as store:
-        require_budget(store.budgets, terms.settings, terms.account, terms.plan)
-        end = LocalRun(terms, store, counter).run(task, engine_builder)
-        budgets = budgets_to_warn_of(store.budgets, terms.account.payer.cost_centre)
-        elapsed_s = time.monotonic() - started_s
-        return _report(store, rows_dir or request.out_dir, end, counter, budgets=budgets, elapsed_s=elapsed_s)
 
 
 def _report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,9 @@ from workers.run_state import ReadingState, RunOptions
 from workers.scratch import remove_abandoned_scratch
 from workers.sources import Source
 from workers.vlm_desk import VlmDesk
+
+LAST_WORDS_S = 5.0
+"""How long a worker may take to say that its task has ended, after what came of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +127,13 @@ class LocalRun:
     store: Store
     on_event: Callable[[Event], None]
 
-    def run(self, task: RunTask, engine_builder: EngineBuilder) -> RunEnd:
-        """Ctrl-C (KeyboardInterrupt) is caught: the end says ``is_interrupted``."""
-        pool = WorkerPool(self._worker_setup(task, engine_builder), size=self._jobs)
+    def run(self, task: RunTask, engine_builder: EngineBuilder, workers: WorkerPool | None = None) -> RunEnd:
+        """Ctrl-C (KeyboardInterrupt) is caught: the end says ``is_interrupted``. ``workers`` that are given, made for
+        such a task, are idle at the end where all went well, and gone where it did not; others are gone."""
+        pool = workers or new_workers(self.terms, task, engine_builder)
         submission_id, run, is_interrupted = None, None, False
         try:
-            with _ended(pool, self.store):
+            with _ended(pool, self.store, keeps_idle=workers is not None):
                 options = self._begin(pool, task)
                 submission_id = options.submission_id
                 with self._vlm_desk(task, options.account) as vlm:
@@ -147,23 +152,6 @@ class LocalRun:
         readings = () if run is None else tuple(run.readings)
         return RunEnd(submission_id=submission_id, readings=readings, is_interrupted=is_interrupted)
 
-    @property
-    def _jobs(self) -> int:
-        return self.terms.settings.executor.jobs or usable_cpus()
-
-    def _worker_setup(self, task: RunTask, engine_builder: EngineBuilder) -> WorkerSetup:
-        terms = self.terms
-        return WorkerSetup(
-            settings=terms.settings,
-            policy=terms.policy,
-            plan=terms.plan,
-            price_book=terms.account.price_book,
-            out_dir=task.out_dir,
-            formats=task.formats,
-            passwords=task.passwords,
-            build_engines=engine_builder,
-        )
-
     def _begin(self, pool: WorkerPool, task: RunTask) -> RunOptions:
         terms, payer = self.terms, self.terms.account.payer
         fingerprint = identify_engines(pool, terms.settings, terms.policy, terms.plan, payer.cost_centre)
@@ -179,7 +167,7 @@ class LocalRun:
             account=terms.account.of_submission(submission_id),
             fingerprint=fingerprint,
             force=task.force,
-            jobs=self._jobs,
+            jobs=jobs_of(terms.settings),
             publishes=task.out_dir is not None,
         )
 
@@ -193,11 +181,42 @@ class LocalRun:
             yield desk
 
 
+def jobs_of(settings: Settings) -> int:
+    return settings.executor.jobs or usable_cpus()
+
+
+def new_workers(terms: RunTerms, task: RunTask, engine_builder: EngineBuilder) -> WorkerPool:
+    """For tasks with the same ``out_dir``, ``formats`` and ``passwords``. No process is started yet."""
+    setup = WorkerSetup(
+        settings=terms.settings,
+        policy=terms.policy,
+        plan=terms.plan,
+        price_book=terms.account.price_book,
+        out_dir=task.out_dir,
+        formats=task.formats,
+        passwords=task.passwords,
+        build_engines=engine_builder,
+    )
+    return WorkerPool(setup, size=jobs_of(terms.settings))
+
+
 @contextlib.contextmanager
-def _ended(pool: WorkerPool, store: Store) -> Iterator[None]:
+def _ended(pool: WorkerPool, store: Store, *, keeps_idle: bool) -> Iterator[None]:
     """End the workers with the block, and give back what they hold when an exception leaves it."""
+    is_over = False
     try:
         yield
+        is_over = True
     finally:
-        for owner in pool.kill():
-            store.pages.release_leases(owner)
+        if not (is_over and keeps_idle and _falls_idle(pool)):
+            for owner in pool.kill():
+                store.pages.release_leases(owner)
+
+
+def _falls_idle(pool: WorkerPool) -> bool:
+    """Whether all workers say soon that they have ended their tasks; all that was asked of them is done."""
+    deadline_s = time.monotonic() + LAST_WORDS_S
+    while pool.is_busy and time.monotonic() < deadline_s:
+        for _ in pool.wait(LAST_WORDS_S):
+            pass
+    return not pool.is_busy

@@ -55,7 +55,7 @@ MAX_BATCH = 50
 MAX_PAUSE_S = 60.0
 """The longest pause before what is away is tried again."""
 
-LOOKS_SHARE = 0.25
+LOOKS_SHARE = 0.1
 """The most of the time that looks may take: one at a share of many files takes a while."""
 
 PASSING = (
@@ -72,11 +72,16 @@ PASSING = (
 
 
 class BatchReader(Protocol):
-    """Reads files into the output folder and reports on each, whichever executor does it. The rows of
-    ``pages.jsonl`` and ``failures.jsonl`` are written into ``rows_dir``. Raises what is in ``PASSING``; an
-    interruption (KeyboardInterrupt) is caught and reported."""
+    """Reads files into the output folder and reports on each, whichever executor does it."""
 
-    def __call__(self, sources: Sequence[Source], rows_dir: Path) -> IngestReport: ...
+    def read(self, sources: Sequence[Source], rows_dir: Path) -> IngestReport:
+        """The rows of ``pages.jsonl`` and ``failures.jsonl`` are written into ``rows_dir``. Raises what is in
+        ``PASSING``; an interruption (KeyboardInterrupt) is caught and reported."""
+
+    def rest(self) -> None:
+        """Called after every look that found nothing to read."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +186,8 @@ class Watch:
         batch = tuple(itertools.islice(self._state.ready(), MAX_BATCH))
         if batch:
             self._read(batch)
+        else:
+            self.reader.rest()
         for file in tuple(self._state.movable()):
             self._move(file)
         return bool(batch)
@@ -190,7 +197,7 @@ class Watch:
     def _read(self, batch: Sequence[ReadyFile]) -> None:
         self.on_event(BatchStarted(count=len(batch)))
         with _folder_for_rows() as folder:
-            report = self.reader(tuple(file.source for file in batch), folder)
+            report = self.reader.read(tuple(file.source for file in batch), folder)
             self._settle(batch, report, folder)
         self._has_read = True
         if report.is_interrupted:

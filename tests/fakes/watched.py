@@ -53,7 +53,7 @@ class FakeReader:
     before_reading: Callable[[Path], None] = lambda _path: None
     stops_after: int | None = None
 
-    def __call__(self, sources: Sequence[Source], rows_dir: Path) -> IngestReport:
+    def read(self, sources: Sequence[Source], rows_dir: Path) -> IngestReport:
         self.batches.append([source.name for source in sources])
         if self.troubles:
             raise self.troubles.pop(0)
@@ -78,6 +78,12 @@ class FakeReader:
             (rows_dir / name).write_text(lines, encoding="utf-8")
         is_interrupted = self.stops_after is not None
         return ingest_report(*documents, failures=tuple(failures), is_interrupted=is_interrupted)
+
+    def rest(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 def _text_of(source: Source) -> str:

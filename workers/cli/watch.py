@@ -169,10 +169,11 @@ def _watched(request: WatchRequest, ingest: IngestRequest, settings: Settings) -
         contextlib.closing(memory),
         second_interrupt_ends_at_once() as interrupts,
         watch_display(open_console(), f"watching {place}") as display,
+        contextlib.closing(_reader(ingest, settings, display.on_event)) as reader,
     ):
         watch = Watch(
             request=request,
-            reader=_reader(ingest, settings, display.on_event),
+            reader=reader,
             memory=memory,
             on_event=display.on_watch_event,
         )
