@@ -105,12 +105,12 @@ class Purge:
 
 @contextmanager
 def opened_purge(settings: Settings) -> Iterator[Purge]:
-    """With what runs that died have left cleared away and booked. Raises ``StoreUnavailable``."""
+    """With calls that nobody will close booked, and files that runs left when they died gone. Raises
+    ``StoreUnavailable``."""
     home = settings.home.absolute()
     blobs = open_blobs(home, settings.blobs)
     price_book = load_price_book(settings.chargeback.price_book_file)
     with closing(open_store(home, settings.database_url)) as store:
-        store.pages.reclaim_leases(is_alive)
         store.transcriptions.close_abandoned(price_book)
         blobs.remove_abandoned()
         remove_abandoned_scratch(home)

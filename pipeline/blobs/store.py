@@ -24,7 +24,7 @@ from pipeline.blobs.places import remote_shelf, shared_folder
 from pipeline.blobs.reading import ChunkReader
 from pipeline.blobs.shelf import Shelf
 from pipeline.blobs.sources import chunks_of, opened_source, too_many_bytes
-from pipeline.blobs.writing import new_file
+from pipeline.blobs.writing import new_file, remove_files_of
 from pipeline.settings import BlobSettings
 
 PATHS_KEPT: Final = 32
@@ -107,8 +107,10 @@ class BlobStore:
         return self._copies.forget(document_id)
 
     def erase(self, document_id: str) -> bool:
-        """The document's bytes, and this machine's copy of them; whether there were any."""
+        """The document's bytes, this machine's copy of them, and what a run that was killed left of them; whether
+        there were any under their name."""
         is_removed = self._shelf.remove([blob_name(document_id), damaged_name(document_id)]) > 0
+        remove_files_of(self._copies.incoming, document_id)
         return self._copies.forget(document_id) or is_removed
 
     def remove_abandoned(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
 import tempfile
 import time
@@ -57,6 +59,15 @@ def make_folder(folder: Path, mode: int = PRIVATE_FOLDER_MODE) -> None:
     folder.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
     if mode != PRIVATE_FOLDER_MODE:
         folder.chmod(mode)
+
+
+def remove_files_of(folder: Path, document_id: str) -> None:
+    """Drop copies of the document that have no name yet. Raises ``StoreUnavailable``."""
+    with writing(folder):
+        for path in folder.iterdir() if folder.is_dir() else ():
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as reader:
+                if hashlib.file_digest(reader, "sha256").hexdigest() == document_id:
+                    path.unlink()
 
 
 def remove_abandoned_files(folder: Path) -> None:

@@ -142,7 +142,9 @@ def test_an_erased_document_is_gone_everywhere_on_this_machine(
 ) -> None:
     document_id = kept(blobs, tmp_path, b"a secret nobody may keep")
     other_id = kept(blobs, tmp_path, b"another document")
+    left_by_a_killed_run = taken(blobs, tmp_path, b"a secret nobody may keep")
     assert blobs.erase(document_id)
+    assert not left_by_a_killed_run.path.exists()
     assert place.names() == {blob_name(other_id)}
     assert not any(
         b"a secret" in path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()
@@ -160,6 +162,22 @@ def test_processes_that_want_the_same_document_at_once_all_get_it(
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         found = pool.starmap(_checksum, [(home, place.settings, document_id)] * 6)
     assert found == [document_id] * 6
+
+
+def test_a_process_that_is_forked_from_one_that_used_it_can_use_it(
+    blobs: BlobStore, elsewhere: BlobStore, tmp_path: Path
+) -> None:
+    document_id = kept(blobs, tmp_path, b"one page")
+    other_id = kept(blobs, tmp_path, b"another page")
+    assert elsewhere.local_path(document_id).read_bytes() == b"one page"
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: theirs.send(elsewhere.local_path(other_id).read_bytes())
+    )
+    child.start()
+    assert ours.poll(60)
+    assert ours.recv() == b"another page"
+    child.join()
 
 
 def _checksum(home: Path, settings: BlobSettings, document_id: str) -> str:
