@@ -8,13 +8,21 @@ from workers.tickets import Tickets
 
 
 def pool_tickets(settings: Settings) -> Tickets:
-    """Raises SettingsError where the pool's broker or database is not named, and ``BrokerUnavailable`` where the broker
-    does not answer."""
+    """Nothing is connected yet. Raises SettingsError where the pool's broker or database is not named."""
     require_pool(settings)
     from workers.celery_app import celery_app
     from workers.tickets import CeleryTickets
 
     return CeleryTickets(celery_app(settings))
+
+
+def require_pool_broker(settings: Settings) -> None:
+    """Raises SettingsError, and ``BrokerUnavailable`` where the broker does not answer, or not to this user."""
+    require_pool(settings)
+    from workers.broker import require_broker
+    from workers.celery_app import celery_app
+
+    require_broker(celery_app(settings))
 
 
 def require_pool(settings: Settings) -> None:

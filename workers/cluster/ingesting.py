@@ -15,7 +15,7 @@ from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
 from pipeline.store import open_store
 from workers.accounts import login_name, paying_cost_centre
-from workers.cluster.connection import pool_tickets
+from workers.cluster.connection import pool_tickets, require_pool_broker
 from workers.cluster.following import Follower
 from workers.cluster.sealed_passwords import sealed
 from workers.cluster.submitting import SubmissionOrder, Submitter
@@ -48,6 +48,7 @@ def submit(
     """The submission's number, once all its sources are with the pool. Raises ``PoolBusy`` where it takes on no more,
     ``BrokerUnavailable``, ``StoreUnavailable``, ``SettingsError`` and ``OutputNotWritable``."""
     set_up_logs(settings.log_level)
+    require_pool_broker(settings)
     request, home = asked.request, settings.home.absolute()
     refuse_state_folder(request.paths, home)
     prepare_folder(request.out_dir, RUN_FILES)

@@ -16,7 +16,7 @@ from pipeline.settings import Settings
 from pipeline.store import PoolLimits, PoolStore
 from workers.cluster.wishes import Wishes
 from workers.sources import Source
-from workers.tickets import Tickets
+from workers.tickets import Tickets, send_if_possible
 
 SEEN_EVERY_S: Final = 30.0
 """A submitter that is not seen for two minutes is taken to be gone."""
@@ -92,7 +92,7 @@ class Submitter:
             return
         self.blobs.keep(snapshot)
         self._add(submission_id, source, blob_id=snapshot.document_id, byte_count=snapshot.byte_count)
-        self.tickets.send(Queue.INTAKE, 1)
+        send_if_possible(self.tickets, Queue.INTAKE)
 
     def _add(self, submission_id: int, source: Source, *, blob_id: str, byte_count: int) -> None:
         """Waits for as long as the pool takes on no more."""
