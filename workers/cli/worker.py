@@ -37,7 +37,7 @@ def worker_command(
         typer.Option(
             metavar="N",
             parser=whole_number(1, MOST_AT_A_TIME),
-            help="Pieces of work at a time; by default one a CPU for ocr, the plan's for vlm, else 1.",
+            help="Pieces of work at a time; by default one a CPU for ocr, the plan's and 8 more for vlm, else 1.",
         ),
     ] = None,
     metrics_port: MetricsPort = None,

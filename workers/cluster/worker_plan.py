@@ -76,10 +76,12 @@ def _require_alone(queues: tuple[Queue, ...]) -> None:
 
 
 def _default_concurrency(settings: Settings, queues: tuple[Queue, ...]) -> int:
-    from pipeline.planning.configured import load_plan
-
+    """Calls of the VLM in flight are bounded by the plan. A few more pages are drawn meanwhile."""
     if Queue.VLM in queues:
-        return load_plan(settings.vlm).concurrency
+        from pipeline.planning.configured import load_plan
+        from workers.transcriber import PAGES_AHEAD
+
+        return load_plan(settings.vlm).concurrency + PAGES_AHEAD
     return usable_cpus() if Queue.OCR in queues else 1
 
 

@@ -11,6 +11,7 @@ from models.pool import Queue
 from pipeline.settings import Settings, load_settings
 from workers.cluster import worker_plan
 from workers.cluster.worker_plan import DEFAULT_QUEUES, PoolKind, plan_worker
+from workers.transcriber import PAGES_AHEAD
 
 WITH_VLM = {"vlm": {"url": "http://gpu:8000/v1", "concurrency": 48}}
 HOST = socket.gethostname()
@@ -31,7 +32,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
         ((Queue.INTAKE,), None, PoolKind.PROCESSES, 1, True),
         ((Queue.ASSEMBLE,), None, PoolKind.PROCESSES, 1, False),
         ((Queue.INTAKE, Queue.ASSEMBLE), None, PoolKind.PROCESSES, 1, True),
-        ((Queue.VLM,), None, PoolKind.THREADS, 48, False),
+        ((Queue.VLM,), None, PoolKind.THREADS, 48 + PAGES_AHEAD, False),
         ((Queue.VLM,), 5, PoolKind.THREADS, 5, False),
     ],
 )
