@@ -27,6 +27,7 @@ from workers.cluster.ocr_stage import read_pages
 from workers.cluster.tracing import end_tracing
 from workers.cluster.vlm_host import VlmHost
 from workers.logs import set_up_service_logs
+from workers.scratch import remove_abandoned_scratch
 from workers.tickets import Tickets, send_if_possible
 
 PAUSE_S: Final = 5.0
@@ -97,6 +98,8 @@ class Stages:
         self._stopping.set()
 
     def _begin_process(self, **_: object) -> None:
+        """A process that was killed cannot tidy up: whoever takes its place does."""
+        remove_abandoned_scratch(self._deployment.settings.home)
         begin_pool_process(self._deployment.settings)
         set_up_service_logs(self._deployment.settings)
 

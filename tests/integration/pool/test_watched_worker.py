@@ -25,6 +25,7 @@ from tests.fakes.otlp_receiver import OtlpReceiver, otlp_receiver
 from tests.fakes.scraped import Scraped, scrape
 from tests.server_parts import Broker, free_port
 from workers.cluster.connection import pool_tickets
+from workers.owner import current_owner
 
 COMMAND: Final = (sys.executable, "-c", "from workers.cli import main; main()")
 SAMPLES: Final = Path(__file__).parents[3] / "samples"
@@ -104,8 +105,11 @@ def place(tmp_path: Path, postgres_url: SecretStr, redis_broker: Broker, collect
 def test_a_worker_is_seen_from_its_start_to_its_end(
     place: Place, collector: OtlpReceiver, redis_broker: Broker
 ) -> None:
-    """Its children tell the collector what they did when they end: the timer is far away."""
+    """Its children tell the collector what they did when they end: the timer is far away. What a process that is gone
+    has left lying about is removed."""
     port = free_port()
+    left = place.home / "scratch" / current_owner().replace("/", "+").replace(f"+{os.getpid()}+", "+4194305+")
+    left.mkdir(parents=True)
     with place.worker(port, *QUEUES) as worker:
         place.ingest()
         seen = scrape(port)
@@ -119,6 +123,7 @@ def test_a_worker_is_seen_from_its_start_to_its_end(
     memory = seen.values("doctriage_worker_resident_memory_bytes")
     assert set(memory) == {("main",), ("1",), ("2",)}
     assert list(place.home.rglob("*.db")) == []
+    assert not left.exists()
     _assert_logs(place.log, redis_broker)
     _assert_traces(collector)
 
