@@ -8,7 +8,6 @@ that calls were made about.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,18 +15,11 @@ from typing import Final
 from sqlalchemy import (
     ColumnElement,
     Select,
-    String,
-    and_,
-    cast,
-    delete,
-    exists,
     func,
-    literal,
-    or_,
     select,
     update,
 )
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import Session
 
 from models.errors import DocumentInUse
 from models.pool import SourceState
@@ -35,9 +27,7 @@ from models.tables import (
     DocumentRow,
     LedgerRow,
     PageRow,
-    PageState,
     ReadingRow,
-    ReadingState,
     SourceRow,
     SubmissionRow,
     VlmAttemptRow,
@@ -45,10 +35,15 @@ from models.tables import (
 )
 from pipeline.store.database import Database, in_key_order, rows_changed
 from pipeline.store.page_statements import HELD
-from pipeline.store.pool_statements import TAKEN_FROM, UNSETTLED_SOURCES
-
-PURGED: Final = "purged"
-"""The code of a source that was erased, and the beginning of the names that took the place of others."""
+from pipeline.store.pool_statements import TAKEN_FROM
+from pipeline.store.purge_statements import (
+    PURGED,
+    erase_calls_and_pages,
+    erase_document,
+    erase_sources,
+    has_brought,
+    is_watched,
+)
 
 MOST_FOUND: Final = 20
 
@@ -111,9 +106,9 @@ class PurgeStore:
             readings = _locked(session, document_id)
             _refuse_in_use(session, document_id, readings, is_alive)
             held = _held(session, document_id, readings)
-            _erase_calls_and_pages(session, readings)
-            _erase_sources(session, document_id, readings, held)
-            _erase_document(session, document_id, readings)
+            erase_calls_and_pages(session, readings)
+            erase_sources(session, document_id, readings, held.names)
+            erase_document(session, document_id, readings)
             return held
 
     def outputs_settled_before(self, when_s: float, *, limit: int) -> tuple[int, ...]:
@@ -163,7 +158,7 @@ def _readings(session: Session, document_id: str) -> Sequence[int]:
 def _locked(session: Session, document_id: str) -> Sequence[int]:
     """The document's readings. Until the transaction ends nobody claims a page of theirs, and the submissions that
     brought it stay as they are: ``pipeline.store.pool_statements`` has the order of locks."""
-    brought = _brought(document_id, _readings(session, document_id))
+    brought = has_brought(document_id, _readings(session, document_id))
     submissions = select(SubmissionRow.submission_id).where(
         SubmissionRow.submission_id.in_(select(SourceRow.submission_id).where(brought))
     )
@@ -173,11 +168,6 @@ def _locked(session: Session, document_id: str) -> Sequence[int]:
     pages = select(PageRow.page_number).where(PageRow.reading_id.in_(readings))
     session.execute(pages.order_by(PageRow.reading_id, PageRow.page_number).with_for_update())
     return readings
-
-
-def _brought(document_id: str, readings: Sequence[int]) -> ColumnElement[bool]:
-    """Sources that brought the document."""
-    return or_(SourceRow.blob_id == document_id, SourceRow.reading_id.in_(readings))
 
 
 def _refuse_in_use(
@@ -190,7 +180,7 @@ def _refuse_in_use(
         .where(PageRow.reading_id.in_(readings), PageRow.state.in_(HELD), PageRow.lease_expires_at_s >= now_s)
     )
     sources = select(SourceRow.lease_owner, SourceRow.submission_id).where(
-        _brought(document_id, readings),
+        has_brought(document_id, readings),
         SourceRow.state.in_(tuple(TAKEN_FROM)),
         SourceRow.lease_expires_at_s >= now_s,
     )
@@ -203,7 +193,7 @@ def _refuse_in_use(
 
 
 def _held(session: Session, document_id: str, readings: Sequence[int]) -> HeldDocument:
-    brought = _brought(document_id, readings)
+    brought = has_brought(document_id, readings)
     sources = session.execute(
         select(
             SourceRow.source_id,
@@ -218,7 +208,7 @@ def _held(session: Session, document_id: str, readings: Sequence[int]) -> HeldDo
     ).all()
     names = tuple(dict.fromkeys(row.name for row in sources))
     submissions = tuple({row.submission_id for row in sources})
-    watched = select(WatchedFileRow.folder, WatchedFileRow.name).where(_is_watched(names, submissions))
+    watched = select(WatchedFileRow.folder, WatchedFileRow.name).where(is_watched(names, submissions))
     return HeldDocument(
         document_id=document_id,
         names=names,
@@ -235,101 +225,3 @@ def _held(session: Session, document_id: str, readings: Sequence[int]) -> HeldDo
 
 def _count(session: Session, condition: ColumnElement[bool]) -> int:
     return session.scalar(select(func.count()).where(condition)) or 0
-
-
-def _is_watched(names: Sequence[str], submissions: Sequence[int]) -> ColumnElement[bool]:
-    theirs = or_(WatchedFileRow.submission_id.is_(None), WatchedFileRow.submission_id.in_(submissions))
-    return and_(WatchedFileRow.name.in_(names), theirs)
-
-
-def _erase_calls_and_pages(session: Session, readings: Sequence[int]) -> None:
-    """The samples in a call's evidence are words of the page, and its message may quote them."""
-    session.execute(
-        update(VlmAttemptRow)
-        .where(VlmAttemptRow.reading_id.in_(readings))
-        .values(evidence=None, message=None)
-    )
-    has_calls = exists().where(
-        VlmAttemptRow.reading_id == PageRow.reading_id, VlmAttemptRow.page_number == PageRow.page_number
-    )
-    session.execute(delete(PageRow).where(PageRow.reading_id.in_(readings), ~has_calls))
-    session.execute(
-        update(PageRow)
-        .where(PageRow.reading_id.in_(readings))
-        .values(
-            state=PageState.DONE,
-            lease_owner=None,
-            lease_expires_at_s=None,
-            error_code=None,
-            error_message=None,
-            summary=None,
-            result=None,
-        )
-    )
-
-
-def _erase_sources(session: Session, document_id: str, readings: Sequence[int], held: HeldDocument) -> None:
-    brought = _brought(document_id, readings)
-    submissions = session.scalars(select(SourceRow.submission_id).where(brought).distinct()).all()
-    session.execute(delete(WatchedFileRow).where(_is_watched(held.names, submissions)))
-    waiting = and_(brought, SourceRow.state.in_(UNSETTLED_SOURCES))
-    settle = update(SourceRow).where(in_key_order(SourceRow, waiting))
-    rows_changed(session, settle.values(state=SourceState.SETTLED, settled_at_s=time.time()))
-    nameless = _nameless(SourceRow.source_id)
-    rows_changed(
-        session,
-        update(SourceRow)
-        .where(in_key_order(SourceRow, brought))
-        .values(
-            name=nameless,
-            output_stem=nameless,
-            reading_id=None,
-            blob_id=None,
-            byte_count=None,
-            error_code=PURGED,
-            error_message="it was erased",
-            written_at_s=None,
-            lease_owner=None,
-            lease_expires_at_s=None,
-        ),
-    )
-    is_waited_for = exists().where(
-        SourceRow.submission_id == SubmissionRow.submission_id, SourceRow.state.in_(UNSETTLED_SOURCES)
-    )
-    session.execute(
-        update(SubmissionRow)
-        .where(SubmissionRow.submission_id.in_(submissions), ~is_waited_for)
-        .values(sealed_passwords=None)
-    )
-
-
-def _nameless(number: InstrumentedAttribute[int]) -> ColumnElement[str]:
-    return literal(f"{PURGED}-") + cast(number, String)
-
-
-def _erase_document(session: Session, document_id: str, readings: Sequence[int]) -> None:
-    """Its readings are those of a document without a name from now on."""
-    document = session.get(DocumentRow, document_id)
-    if document is not None and readings:
-        nameless = DocumentRow(
-            document_id=f"{PURGED}-{uuid.uuid4().hex}",
-            media_type=document.media_type,
-            byte_count=0,
-            page_count=0,
-            attachments=[],
-            created_at_s=time.time(),
-        )
-        session.add(nameless)
-        session.flush()
-        session.execute(
-            update(ReadingRow)
-            .where(ReadingRow.reading_id.in_(readings))
-            .values(
-                document_id=nameless.document_id,
-                fingerprint=_nameless(ReadingRow.reading_id),
-                cpu_fingerprint=None,
-                state=ReadingState.COMPLETE,
-                submission_id=None,
-            )
-        )
-    session.execute(delete(DocumentRow).where(DocumentRow.document_id == document_id))

@@ -1,0 +1,132 @@
+"""The statements that erase a document. ``readings`` are those of the document."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import ColumnElement, String, and_, cast, delete, exists, literal, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from models.pool import SourceState
+from models.tables import (
+    DocumentRow,
+    PageRow,
+    PageState,
+    ReadingRow,
+    ReadingState,
+    SourceRow,
+    SubmissionRow,
+    VlmAttemptRow,
+    WatchedFileRow,
+)
+from pipeline.store.database import in_key_order, rows_changed
+from pipeline.store.pool_statements import UNSETTLED_SOURCES
+
+PURGED: Final = "purged"
+"""The code of a source that was erased, and the beginning of the names that took the place of others."""
+
+
+def has_brought(document_id: str, readings: Sequence[int]) -> ColumnElement[bool]:
+    """Sources that brought the document."""
+    return or_(SourceRow.blob_id == document_id, SourceRow.reading_id.in_(readings))
+
+
+def is_watched(names: Sequence[str], submissions: Sequence[int]) -> ColumnElement[bool]:
+    theirs = or_(WatchedFileRow.submission_id.is_(None), WatchedFileRow.submission_id.in_(submissions))
+    return and_(WatchedFileRow.name.in_(names), theirs)
+
+
+def erase_calls_and_pages(session: Session, readings: Sequence[int]) -> None:
+    """The samples in a call's evidence are words of the page, and its message may quote them."""
+    session.execute(
+        update(VlmAttemptRow)
+        .where(VlmAttemptRow.reading_id.in_(readings))
+        .values(evidence=None, message=None)
+    )
+    has_calls = exists().where(
+        VlmAttemptRow.reading_id == PageRow.reading_id, VlmAttemptRow.page_number == PageRow.page_number
+    )
+    session.execute(delete(PageRow).where(PageRow.reading_id.in_(readings), ~has_calls))
+    session.execute(
+        update(PageRow)
+        .where(PageRow.reading_id.in_(readings))
+        .values(
+            state=PageState.DONE,
+            lease_owner=None,
+            lease_expires_at_s=None,
+            error_code=None,
+            error_message=None,
+            summary=None,
+            result=None,
+        )
+    )
+
+
+def erase_sources(session: Session, document_id: str, readings: Sequence[int], names: Sequence[str]) -> None:
+    brought = has_brought(document_id, readings)
+    submissions = session.scalars(select(SourceRow.submission_id).where(brought).distinct()).all()
+    session.execute(delete(WatchedFileRow).where(is_watched(names, submissions)))
+    waiting = and_(brought, SourceRow.state.in_(UNSETTLED_SOURCES))
+    settle = update(SourceRow).where(in_key_order(SourceRow, waiting))
+    rows_changed(session, settle.values(state=SourceState.SETTLED, settled_at_s=time.time()))
+    nameless = _nameless(SourceRow.source_id)
+    rows_changed(
+        session,
+        update(SourceRow)
+        .where(in_key_order(SourceRow, brought))
+        .values(
+            name=nameless,
+            output_stem=nameless,
+            reading_id=None,
+            blob_id=None,
+            byte_count=None,
+            error_code=PURGED,
+            error_message="it was erased",
+            written_at_s=None,
+            lease_owner=None,
+            lease_expires_at_s=None,
+        ),
+    )
+    is_waited_for = exists().where(
+        SourceRow.submission_id == SubmissionRow.submission_id, SourceRow.state.in_(UNSETTLED_SOURCES)
+    )
+    session.execute(
+        update(SubmissionRow)
+        .where(SubmissionRow.submission_id.in_(submissions), ~is_waited_for)
+        .values(sealed_passwords=None)
+    )
+
+
+def _nameless(number: InstrumentedAttribute[int]) -> ColumnElement[str]:
+    return literal(f"{PURGED}-") + cast(number, String)
+
+
+def erase_document(session: Session, document_id: str, readings: Sequence[int]) -> None:
+    """Its readings are those of a document without a name from now on."""
+    document = session.get(DocumentRow, document_id)
+    if document is not None and readings:
+        nameless = DocumentRow(
+            document_id=f"{PURGED}-{uuid.uuid4().hex}",
+            media_type=document.media_type,
+            byte_count=0,
+            page_count=0,
+            attachments=[],
+            created_at_s=time.time(),
+        )
+        session.add(nameless)
+        session.flush()
+        session.execute(
+            update(ReadingRow)
+            .where(ReadingRow.reading_id.in_(readings))
+            .values(
+                document_id=nameless.document_id,
+                fingerprint=_nameless(ReadingRow.reading_id),
+                cpu_fingerprint=None,
+                state=ReadingState.COMPLETE,
+                submission_id=None,
+            )
+        )
+    session.execute(delete(DocumentRow).where(DocumentRow.document_id == document_id))
