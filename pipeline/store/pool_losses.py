@@ -147,7 +147,7 @@ def _charge(session: Session, page: LostPage, price_book: PriceBook, *, is_given
     if is_given_up:
         told = (
             f"{told}, {page.losses + 1} times; look at what the workers say of it, and at their memory, and "
-            "`doctriage pool retry` it"
+            "`doctriage dead retry` puts it back"
         )
     _free(
         session,
