@@ -12,6 +12,8 @@ from models.pool import Queue
 from tests.integration.pool.traced_worker import drained, tickets_over, traced_worker, wait_until
 from tests.server_parts import Broker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

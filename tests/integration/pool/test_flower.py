@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from models.pool import Queue
 from tests.integration.pool.traced_worker import tickets_over, traced_worker, wait_until
 from tests.server_parts import Broker, free_port
@@ -22,6 +24,7 @@ Flower = str
 """Where it answers."""
 
 
+@pytest.mark.slow
 def test_flower_lists_the_workers_and_what_they_have_done(broker: Broker, tmp_path: Path) -> None:
     with flower(broker, tmp_path) as address, traced_worker(broker, tmp_path / "traces") as worker:
         tickets_over(broker).send(Queue.OCR)

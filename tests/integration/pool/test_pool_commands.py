@@ -24,6 +24,8 @@ from tests.server_parts import Broker, free_port
 from tests.unit.store.pool_parts import Pool
 from workers.cli import app
 
+pytestmark = pytest.mark.slow
+
 COMMAND = (sys.executable, "-c", "from workers.cli import main; main()")
 SESAM = "sesam-oeffne-dich"
 
