@@ -17,6 +17,7 @@ from workers.cli.reading_options import Engine
 if TYPE_CHECKING:
     from models.errors import PoolBusy
     from pipeline.settings import Settings
+    from workers.cluster.ingesting import PoolRequest
     from workers.events import IngestReport, IngestRequest
 
 
@@ -59,28 +60,33 @@ class Chosen:
     languages: str | None
     engine: Engine | None
 
+    def request(self, request: IngestRequest, *, priority: int | None) -> PoolRequest:
+        from models.pool import DEFAULT_PRIORITY
+        from workers.cluster.ingesting import PoolRequest
+        from workers.cluster.wishes import Wishes
+
+        wishes = Wishes(
+            route=self.route,
+            profile=self.profile,
+            languages=self.languages,
+            engine=self.engine and self.engine.value,
+            formats=request.formats,
+            force=request.force,
+        )
+        return PoolRequest(
+            request=request, wishes=wishes, priority=DEFAULT_PRIORITY if priority is None else priority
+        )
+
 
 def read_with_pool(
     request: IngestRequest, chosen: Chosen, settings: Settings, *, priority: int | None, detach: bool
 ) -> IngestReport | None:
     """None where nobody waits for the end."""
-    from models.pool import DEFAULT_PRIORITY
     from workers.cli.progress import progress_display
     from workers.cli.terminal import open_console
-    from workers.cluster.ingesting import PoolRequest, fetch, submit
-    from workers.cluster.wishes import Wishes
+    from workers.cluster.ingesting import fetch, submit
 
-    wishes = Wishes(
-        route=chosen.route,
-        profile=chosen.profile,
-        languages=chosen.languages,
-        engine=chosen.engine and chosen.engine.value,
-        formats=request.formats,
-        force=request.force,
-    )
-    asked = PoolRequest(
-        request=request, wishes=wishes, priority=DEFAULT_PRIORITY if priority is None else priority
-    )
+    asked = chosen.request(request, priority=priority)
     with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
         submission_id = submit(asked, settings=settings, on_event=progress.on_event, on_busy=_say_busy)
         come_back = f"doctriage submissions fetch {submission_id} --out {shlex.quote(str(request.out_dir))}"
@@ -91,7 +97,7 @@ def read_with_pool(
             submission_id,
             request.out_dir,
             settings=settings,
-            formats=wishes.formats,
+            formats=request.formats,
             on_event=progress.on_event,
         )
     if report.is_interrupted:

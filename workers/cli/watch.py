@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from workers.cli.arguments import named_path
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
+from workers.cli.pool_ingest import Chosen, ExecutorName, Priority, refuse_with_pool, refuse_without_pool
 from workers.cli.printable import printable
 from workers.cli.reading_options import (
     ALL_FORMATS,
@@ -100,6 +102,8 @@ def watch_command(
     formats: Formats = ALL_FORMATS,
     password: Password = None,
     password_file: PasswordFile = None,
+    executor: ExecutorName = None,
+    priority: Priority = None,
 ) -> None:
     """Watch a folder and read what scanners, mail gateways and people put there, as soon as it is whole.
 
@@ -108,7 +112,7 @@ def watch_command(
     """
     given = overrides(
         route=route,
-        executor={"jobs": jobs},
+        executor={"kind": executor and executor.value, "jobs": jobs},
         triage={"profile": profile and profile.value},
         read={"engine": engine and engine.value, "languages": lang},
         vlm={
@@ -128,6 +132,19 @@ def watch_command(
     from workers.watch import WatchRequest
 
     settings = load_settings(given)
+    if settings.executor.kind == "celery":
+        refuse_with_pool(
+            {
+                "--jobs": jobs,
+                "--vlm-url": vlm_url,
+                "--vlm-model": vlm_model,
+                "--vlm-profile": vlm_profile,
+                "--plan": plan,
+                "--vlm-wait": vlm_wait,
+            }
+        )
+    else:
+        refuse_without_pool({"--priority": priority})
     watch = WatchRequest(
         folder=folder.absolute(),
         out_dir=out.absolute(),
@@ -148,10 +165,14 @@ def watch_command(
         formats=chosen_formats,
         passwords=passwords,
     )
-    raise typer.Exit(_watched(watch, ingest, settings))
+    chosen = Chosen(route=route, profile=profile, languages=lang, engine=engine)
+    reader = partial(_reader, ingest, chosen, settings, priority)
+    raise typer.Exit(_watched(watch, reader, settings))
 
 
-def _watched(request: WatchRequest, ingest: IngestRequest, settings: Settings) -> int:
+def _watched(
+    request: WatchRequest, new_reader: Callable[[Callable[[Event], None]], BatchReader], settings: Settings
+) -> int:
     """The exit code."""
     from pipeline.publish import prepare_folder
     from workers.cli.terminal import open_console
@@ -169,7 +190,7 @@ def _watched(request: WatchRequest, ingest: IngestRequest, settings: Settings) -
         contextlib.closing(memory),
         second_interrupt_ends_at_once() as interrupts,
         watch_display(open_console(), f"watching {place}") as display,
-        contextlib.closing(_reader(ingest, settings, display.on_event)) as reader,
+        contextlib.closing(new_reader(display.on_event)) as reader,
     ):
         watch = Watch(
             request=request,
@@ -185,16 +206,22 @@ def _watched(request: WatchRequest, ingest: IngestRequest, settings: Settings) -
     return 1 if watch.totals.failed else 0
 
 
-def _reader(ingest: IngestRequest, settings: Settings, on_event: Callable[[Event], None]) -> BatchReader:
+def _reader(
+    ingest: IngestRequest,
+    chosen: Chosen,
+    settings: Settings,
+    priority: int | None,
+    on_event: Callable[[Event], None],
+) -> BatchReader:
     """What reads the batches, by the executor that is set."""
-    from models.errors import SettingsError
+    if settings.executor.kind == "celery":
+        from workers.cluster.watch_reader import PoolReader
+
+        asked = chosen.request(ingest, priority=priority)
+        return PoolReader(asked=asked, settings=settings, on_event=on_event)
     from workers.local_run import run_terms
     from workers.watch_local import LocalReader
 
-    if settings.executor.kind != "local":
-        raise SettingsError(
-            f"watch reads on this machine; set DOCTRIAGE_EXECUTOR__KIND=local instead of {settings.executor.kind}"
-        )
     terms = run_terms(settings, ingest.cost_centre, None)
     return LocalReader(terms=terms, request=ingest, on_event=on_event)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from workers.local_run import PageCounter, refuse_state_folder
 from workers.logs import set_up_logs
 from workers.report import RunTotals, finish_run
 from workers.run_budgets import budgets_to_warn_of
-from workers.sources import RUN_FILES, find_sources
+from workers.sources import RUN_FILES, Source, find_sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,20 @@ def submit(
     request, home = asked.request, settings.home.absolute()
     refuse_state_folder(request.paths, home)
     prepare_folder(request.out_dir, RUN_FILES)
+    sources = tuple(find_sources(request.paths, left_out=(request.out_dir.absolute(), home)))
+    return submit_sources(sources, asked, settings=settings, on_event=on_event, on_busy=on_busy)
+
+
+def submit_sources(
+    sources: Sequence[Source],
+    asked: PoolRequest,
+    *,
+    settings: Settings,
+    on_event: Callable[[Event], None],
+    on_busy: Callable[[PoolBusy], None],
+) -> int:
+    """``submit`` of sources that were found before, whatever the request's paths."""
+    request, home = asked.request, settings.home.absolute()
     order = SubmissionOrder(
         cost_centre=paying_cost_centre(request.cost_centre, settings.chargeback),
         submitter=login_name(),
@@ -59,6 +73,7 @@ def submit(
         wishes=asked.wishes,
         sealed_passwords=sealed(request.passwords, settings.pool.secret_key),
     )
+    on_event(SourcesFound(count=len(sources)))
     with closing(open_store(home, settings.database_url)) as store:
         submitter = Submitter(
             settings=settings,
@@ -67,8 +82,6 @@ def submit(
             tickets=pool_tickets(settings),
             on_busy=on_busy,
         )
-        sources = tuple(find_sources(request.paths, left_out=(request.out_dir.absolute(), home)))
-        on_event(SourcesFound(count=len(sources)))
         with submission_span(
             {"doctriage.cost_centre": order.cost_centre, "doctriage.sources": len(sources)}
         ) as traceparent:
@@ -84,9 +97,11 @@ def fetch(
     settings: Settings,
     formats: tuple[str, ...],
     on_event: Callable[[Event], None],
+    rows_dir: Path | None = None,
 ) -> IngestReport:
-    """Follow the submission and write its outputs, and the run's own files, into ``out_dir``. With Ctrl-C
-    (KeyboardInterrupt) the report says ``is_interrupted``, and the pool goes on."""
+    """Follow the submission and write its outputs, and the run's own files, into ``out_dir``; the latter into
+    ``rows_dir`` where one is given. With Ctrl-C (KeyboardInterrupt) the report says ``is_interrupted``, and the pool
+    goes on."""
     started_s = time.monotonic()
     home = settings.home.absolute()
     out_dir = out_dir.absolute()
@@ -109,7 +124,7 @@ def fetch(
         return finish_run(
             store,
             submission_id,
-            out_dir,
+            rows_dir or out_dir,
             totals=RunTotals(
                 pages_read=counter.pages_read,
                 pages_from_earlier_run=counter.pages_from_earlier_run,
