@@ -77,6 +77,17 @@ class PoolProcess:
             self.kill()
             return self._process.wait()
 
+    def interrupt(self) -> None:
+        """As Ctrl-C in its terminal does; it is not begun again."""
+        self._stopping.set()
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGINT)
+
+    def await_end(self) -> int:
+        """The exit code of a process that was told to stop."""
+        assert self._process is not None
+        return self._process.wait(STOP_LIMIT_S)
+
     def await_log(self, text: str, *, limit_s: float = START_LIMIT_S) -> None:
         deadline_s = time.monotonic() + limit_s
         while text not in self.log.read_text(errors="replace"):
