@@ -4,7 +4,7 @@ page's size, bookings and completions are the real ones, in PostgreSQL, by two o
 prints the milliseconds that the calls of the store took a page, in windows along the document. Some minutes.
 
 Now and then a new document of fifty pages is read before the long one goes on: what else the machine does meets both
-alike, so the ratio of the two says what a page's place in its document costs.
+alike, so the ratio of the two says what a page's place in its document costs. At both ends that is done more often.
 
 PostgreSQL is the tests' own server: with a cache of 32 MB, and nothing that waits for the disk.
 """
@@ -96,10 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     first, last = windows[0], windows[-1]
     console.print(f"load {os.getloadavg()[0]:.1f} at the end")
     console.print(f"last window over first: {last.mean / first.mean:.2f}, by the clock alone")
-    grown = last.ratio / first.ratio
-    console.print(
-        f"beside new documents: {grown:.2f} (at most {MOST_RATIO:g}: {'yes' if grown <= MOST_RATIO else 'no'})"
-    )
+    holds = "yes" if last.ratio <= MOST_RATIO else "no"
+    console.print(f"over first pages meanwhile: {last.ratio:.2f} (at most {MOST_RATIO:g}: {holds})")
     if options.plot is not None:
         write_plot(windows, options.plot)
         console.print(f"Plot: {options.plot}")
@@ -161,7 +159,8 @@ class Bench:
 
     def read_long(self, pages: int) -> Timed:
         account = self._take_in(pages, LONG_PRIORITY)
-        new_before = {*bounds_of(pages)[:-1], *range(0, pages, NEW_EVERY_PAGES)}
+        ends = (*range(0, 100, 10), *range(pages - 100, pages, 10))
+        new_before = {*bounds_of(pages)[:-1], *range(0, pages, NEW_EVERY_PAGES), *ends}
         timed: list[float] = []
         new: dict[int, tuple[float, ...]] = {}
         while len(timed) < pages:
