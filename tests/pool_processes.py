@@ -61,10 +61,11 @@ class PoolProcess:
 
     def kill(self) -> None:
         """The process and all that it has started, as when a machine is lost."""
-        doomed = [*self.children(), psutil.Process(self.pid)]
-        for process in doomed:
+        children = self.children()
+        self.send(signal.SIGKILL)
+        for child in children:
             with suppress(psutil.NoSuchProcess):
-                process.kill()
+                child.kill()
 
     def stop(self) -> int:
         """Warm; the exit code."""

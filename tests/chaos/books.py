@@ -78,8 +78,10 @@ SELECT count(*) FROM (
 CHECKS = {
     "calls that are open": "SELECT count(*) FROM vlm_attempts WHERE verdict IS NULL",
     "calls closed without an entry": """
-        SELECT count(*) FROM vlm_attempts LEFT JOIN ledger USING (reading_id, page_number, attempt)
-        WHERE ledger.entry_id IS NULL OR ledger.kind <> 'vlm_call'""",
+        SELECT count(*) FROM vlm_attempts LEFT JOIN ledger ON ledger.kind = 'vlm_call'
+          AND ledger.reading_id = vlm_attempts.reading_id AND ledger.page_number = vlm_attempts.page_number
+          AND ledger.attempt = vlm_attempts.attempt
+        WHERE ledger.entry_id IS NULL""",
     "pages whose attempts are not those of the ledger": """
         SELECT count(*) FROM pages WHERE attempts <> (
           SELECT count(*) FROM ledger WHERE kind = 'cpu_page'

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -37,32 +39,33 @@ class Storm:
     kill_every_s: float
     stopped_s: float
     log: list[str] = field(default_factory=list)
-    errors: list[BaseException] = field(default_factory=list)
 
     @contextmanager
-    def raging(self) -> Iterator[None]:
-        """Until the block ends; then every disaster must have struck."""
+    def killing(self) -> Iterator[None]:
+        """Workers are killed until the block ends."""
         calm = threading.Event()
-        threads = [
-            threading.Thread(target=self._kept, args=(raging, calm), daemon=True)
-            for raging in (self._kill_workers, self._strike)
-        ]
-        for thread in threads:
-            thread.start()
+        killer = threading.Thread(target=self._kill_workers, args=(calm,), daemon=True)
+        killer.start()
         try:
             yield
         finally:
             calm.set()
-            for thread in threads:
-                thread.join()
-        if self.errors:
-            raise self.errors[0]
+            killer.join()
 
-    def _kept(self, raging: Callable[[threading.Event], None], calm: threading.Event) -> None:
-        try:
-            raging(calm)
-        except BaseException as error:  # noqa: BLE001 — of a thread; the block's end raises it
-            self.errors.append(error)
+    def strike(self) -> None:
+        """Every disaster, each at its time. Servers end with the thread that started them, so it is the caller's."""
+        strikes: list[tuple[float, Callable[[], None]]] = [
+            (0.08, self._stop_one),
+            (0.22, self._lose_broker),
+            (0.36, self._restart_database),
+            (0.50, self._fill_disk),
+            (0.64, self._take_vlm_down),
+        ]
+        for share, disaster in strikes:
+            while self.done() < share:
+                time.sleep(0.2)
+            assert self.done() < 1, f"it was over before {disaster.__name__}"
+            disaster()
 
     def _kill_workers(self, calm: threading.Event) -> None:
         """Now a child that reads, now a whole worker, now one of the VLM's or of intake's."""
@@ -79,32 +82,14 @@ class Storm:
                 process.kill()
                 self._note(f"killed {process.arguments}")
 
-    def _strike(self, calm: threading.Event) -> None:
-        strikes: list[tuple[float, Callable[[], None]]] = [
-            (0.08, self._stop_one),
-            (0.22, self._lose_broker),
-            (0.36, self._restart_database),
-            (0.50, self._fill_disk),
-            (0.64, self._take_vlm_down),
-        ]
-        for share, strike in strikes:
-            while self.done() < share:
-                if calm.wait(0.2):
-                    raise AssertionError(f"it was over before {strike.__name__} struck")
-            strike()
-
     def _stop_one(self) -> None:
         """For longer than its leases last; then it goes on with what is not its own any more."""
         process = self.readers[0]
-        stopped = [*process.children(), psutil.Process(process.pid)]
-        for one in stopped:
-            with suppress(psutil.NoSuchProcess):
-                one.suspend()
+        pids = [process.pid, *(child.pid for child in process.children())]
+        _send(pids, signal.SIGSTOP)
         self._note(f"stopped {process.arguments}")
         time.sleep(self.stopped_s)
-        for one in stopped:
-            with suppress(psutil.NoSuchProcess):
-                one.resume()
+        _send(pids, signal.SIGCONT)
         self._note("it goes on")
 
     def _lose_broker(self) -> None:
@@ -142,6 +127,12 @@ class Storm:
 
     def _note(self, what: str) -> None:
         self.log.append(f"{time.strftime('%H:%M:%S')} {self.done():4.0%} {what}")
+
+
+def _send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 @contextmanager

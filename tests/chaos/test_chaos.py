@@ -61,7 +61,7 @@ def test_nothing_is_lost_and_nothing_is_double(
         "DOCTRIAGE_HOME": str(tmp_path / "home"),
         "DOCTRIAGE_VLM__URL": vlm.base_url,
         "DOCTRIAGE_VLM__CONCURRENCY": "4",
-        "DOCTRIAGE_LOG_LEVEL": "warning",
+        "DOCTRIAGE_LOG_LEVEL": "info",
         "OMP_THREAD_LIMIT": "1",
     }
     pool = stack.enter_context(pool_processes(tmp_path / "logs", environment))
@@ -80,7 +80,7 @@ def test_nothing_is_lost_and_nothing_is_double(
         blobs=blobs,
         done=lambda: _settled(postgres) / total,
         seed=request.config.getoption("--seed"),
-        kill_every_s=8.0,
+        kill_every_s=12.0,
         stopped_s=2.0 * LEASE_S,
     )
     started_s = time.monotonic()
@@ -88,7 +88,8 @@ def test_nothing_is_lost_and_nothing_is_double(
         _ingest(pool, tmp_path / "mixed", outs[0], "harbour"),
         _ingest(pool, tmp_path / "seen", outs[1], "museum", "--route", "vlm"),
     ]
-    with storm.raging():
+    with storm.killing():
+        storm.strike()
         for ingest in ingests:
             ingest.wait(minutes * 60)
     took_s = time.monotonic() - started_s
