@@ -14,7 +14,7 @@ from tests.acceptance.pool.house import EVERYTHING, House, register_line, rows_o
 
 pytestmark = pytest.mark.slow
 
-PAGES = 240
+PAGES = 150
 
 
 def test_every_page_once_and_in_order(house: House, tmp_path: Path) -> None:

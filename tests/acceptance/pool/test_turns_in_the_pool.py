@@ -31,6 +31,9 @@ def test_a_page_of_another_cost_centre_is_next(busy_house: House, tmp_path: Path
             "SELECT count(*) FROM pages JOIN sources USING (reading_id) "
             f"WHERE sources.name = '{long.name}' AND pages.settled_at_s BETWEEN {added_at_s} AND {settled_at_s}"
         )
+        [(number,)] = busy_house.rows(f"SELECT submission_id FROM sources WHERE name = '{long.name}'")
+        cancelled = busy_house.doctriage("submissions", "cancel", str(number), "--yes")
         said, _ = ingest.communicate()
-    assert ingest.returncode == 0, said + busy_house.logs
+    assert cancelled.returncode == 0, cancelled.stderr
+    assert ingest.returncode == 1, said + busy_house.logs
     assert between <= MOST_BETWEEN
