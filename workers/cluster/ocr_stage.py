@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from pathlib import Path
 
 import structlog
 
@@ -116,8 +117,6 @@ def password_of(host: Host, document: Document, terms: SubmissionTerms) -> str |
 
 @lru_cache(maxsize=64)
 def _opening(path: str, passwords: tuple[str, ...]) -> str | None:
-    from pathlib import Path
-
     pdf = build_pdf_engine()
     for password in (None, *passwords):
         try:
