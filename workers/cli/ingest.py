@@ -16,7 +16,6 @@ from workers.cli.pool_ingest import (
     ExecutorName,
     Priority,
     read_with_pool,
-    refuse_with_pool,
     refuse_without_pool,
 )
 from workers.cli.reading_options import (
@@ -37,7 +36,6 @@ from workers.cli.reading_options import (
     VlmUrl,
     VlmWait,
     all_passwords,
-    overrides,
     parsed_formats,
     paths_in_words,
     require_existing,
@@ -89,18 +87,18 @@ def ingest_command(
     the same command goes on where it stopped. Exits with 1 when a document or a page failed.
     """
     require_existing(paths)
-    given = overrides(
+    chosen = Chosen(
+        executor=executor,
+        jobs=jobs,
         route=route,
-        executor={"kind": executor and executor.value, "jobs": jobs},
-        triage={"profile": profile and profile.value},
-        read={"engine": engine and engine.value, "languages": lang},
-        vlm={
-            "url": vlm_url,
-            "model": vlm_model,
-            "profile": vlm_profile,
-            "plan_file": plan,
-            "wait_s": vlm_wait,
-        },
+        profile=profile,
+        languages=lang,
+        engine=engine,
+        vlm_url=vlm_url,
+        vlm_model=vlm_model,
+        vlm_profile=vlm_profile,
+        plan=plan,
+        vlm_wait_s=vlm_wait,
     )
     chosen_formats = parsed_formats(formats)
     passwords = all_passwords(password, password_file)
@@ -111,7 +109,7 @@ def ingest_command(
     from workers.cli.terminal import open_console
     from workers.events import IngestRequest
 
-    settings = load_settings(given)
+    settings = load_settings(chosen.overrides())
     payer = None if cost_centre is None else cost_centre_name(cost_centre)
     quoted = None if quote is None else quote_of_ingest(quote, payer, settings)
     request = IngestRequest(
@@ -123,17 +121,7 @@ def ingest_command(
         force=force,
     )
     if settings.executor.kind == "celery":
-        refuse_with_pool(
-            {
-                "--jobs": jobs,
-                "--vlm-url": vlm_url,
-                "--vlm-model": vlm_model,
-                "--vlm-profile": vlm_profile,
-                "--plan": plan,
-                "--vlm-wait": vlm_wait,
-            }
-        )
-        chosen = Chosen(route=route, profile=profile, languages=lang, engine=engine)
+        chosen.refuse_what_workers_decide()
         report = read_with_pool(request, chosen, settings, priority=priority, detach=detach)
         if report is None:
             return

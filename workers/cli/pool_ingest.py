@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from models.page import RoutePolicy, TriageProfile
 from workers.cli.interrupts import second_interrupt_ends_at_once
-from workers.cli.reading_options import Engine
+from workers.cli.reading_options import Engine, overrides
 
 if TYPE_CHECKING:
     from models.errors import PoolBusy
@@ -36,15 +37,6 @@ Priority = Annotated[
 Detach = Annotated[bool, typer.Option("--detach", help="With the pool, return once everything is submitted.")]
 
 
-def refuse_with_pool(given: Mapping[str, object]) -> None:
-    """Options that are the workers' own business there."""
-    for name, value in given.items():
-        if value is not None:
-            raise typer.BadParameter(
-                "the pool's workers have settings of their own for that; leave it out", param_hint=name
-            )
-
-
 def refuse_without_pool(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value is not None:
@@ -53,12 +45,50 @@ def refuse_without_pool(given: Mapping[str, object]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What the command line names of how pages are read."""
+    """What the command line names of how, and by whom, pages are read."""
 
+    executor: Executor | None
+    jobs: int | None
     route: RoutePolicy | None
     profile: TriageProfile | None
     languages: str | None
     engine: Engine | None
+    vlm_url: str | None
+    vlm_model: str | None
+    vlm_profile: str | None
+    plan: Path | None
+    vlm_wait_s: float | None
+
+    def overrides(self) -> dict[str, object]:
+        return overrides(
+            route=self.route,
+            executor={"kind": self.executor and self.executor.value, "jobs": self.jobs},
+            triage={"profile": self.profile and self.profile.value},
+            read={"engine": self.engine and self.engine.value, "languages": self.languages},
+            vlm={
+                "url": self.vlm_url,
+                "model": self.vlm_model,
+                "profile": self.vlm_profile,
+                "plan_file": self.plan,
+                "wait_s": self.vlm_wait_s,
+            },
+        )
+
+    def refuse_what_workers_decide(self) -> None:
+        """Options that are the workers' own business where the pool reads."""
+        given = {
+            "--jobs": self.jobs,
+            "--vlm-url": self.vlm_url,
+            "--vlm-model": self.vlm_model,
+            "--vlm-profile": self.vlm_profile,
+            "--plan": self.plan,
+            "--vlm-wait": self.vlm_wait_s,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise typer.BadParameter(
+                    "the pool's workers have settings of their own for that; leave it out", param_hint=name
+                )
 
     def request(self, request: IngestRequest, *, priority: int | None) -> PoolRequest:
         from models.pool import DEFAULT_PRIORITY

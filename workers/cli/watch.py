@@ -12,7 +12,7 @@ import typer
 
 from workers.cli.arguments import named_path
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
-from workers.cli.pool_ingest import Chosen, ExecutorName, Priority, refuse_with_pool, refuse_without_pool
+from workers.cli.pool_ingest import Chosen, ExecutorName, Priority, refuse_without_pool
 from workers.cli.printable import printable
 from workers.cli.reading_options import (
     ALL_FORMATS,
@@ -31,7 +31,6 @@ from workers.cli.reading_options import (
     VlmUrl,
     VlmWait,
     all_passwords,
-    overrides,
     parsed_formats,
 )
 
@@ -110,18 +109,18 @@ def watch_command(
     A file that changes later is read again and its results replaced. What was read is remembered: after a restart
     only new and changed files are read. Ends on Ctrl-C or SIGTERM, and then exits with 0 on SIGTERM.
     """
-    given = overrides(
+    chosen = Chosen(
+        executor=executor,
+        jobs=jobs,
         route=route,
-        executor={"kind": executor and executor.value, "jobs": jobs},
-        triage={"profile": profile and profile.value},
-        read={"engine": engine and engine.value, "languages": lang},
-        vlm={
-            "url": vlm_url,
-            "model": vlm_model,
-            "profile": vlm_profile,
-            "plan_file": plan,
-            "wait_s": vlm_wait,
-        },
+        profile=profile,
+        languages=lang,
+        engine=engine,
+        vlm_url=vlm_url,
+        vlm_model=vlm_model,
+        vlm_profile=vlm_profile,
+        plan=plan,
+        vlm_wait_s=vlm_wait,
     )
     chosen_formats = parsed_formats(formats)
     passwords = all_passwords(password, password_file)
@@ -131,18 +130,9 @@ def watch_command(
     from workers.events import IngestRequest
     from workers.watch import WatchRequest
 
-    settings = load_settings(given)
+    settings = load_settings(chosen.overrides())
     if settings.executor.kind == "celery":
-        refuse_with_pool(
-            {
-                "--jobs": jobs,
-                "--vlm-url": vlm_url,
-                "--vlm-model": vlm_model,
-                "--vlm-profile": vlm_profile,
-                "--plan": plan,
-                "--vlm-wait": vlm_wait,
-            }
-        )
+        chosen.refuse_what_workers_decide()
     else:
         refuse_without_pool({"--priority": priority})
     watch = WatchRequest(
@@ -165,7 +155,6 @@ def watch_command(
         formats=chosen_formats,
         passwords=passwords,
     )
-    chosen = Chosen(route=route, profile=profile, languages=lang, engine=engine)
     reader = partial(_reader, ingest, chosen, settings, priority)
     raise typer.Exit(_watched(watch, reader, settings))
 
