@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from celery import Celery
 from kombu import Connection
@@ -20,6 +20,8 @@ SCHEMES: Final = ("redis", "rediss", *RABBITMQ_SCHEMES)
 ANSWER_LIMIT_S: Final = 4.0
 """How long a broker may take to accept a connection, and to answer."""
 
+CERTIFICATE: Final = "ssl_cert_reqs"
+
 HOW_TO_WRITE: Final = (
     "DOCTRIAGE_POOL__BROKER_URL: write it as redis://:password@host:6379/0 or amqp://user:password@host:5672/vhost, "
     "with @ : / ? # % in a password spelled %40 %3A %2F %3F %23 %25"
@@ -28,7 +30,8 @@ HOW_TO_WRITE: Final = (
 
 def broker_url(url: SecretStr | None) -> str:
     """With its password. Raises SettingsError for none, or one in which a part of the password could be taken for
-    something else, and be shown in a message."""
+    something else, and be shown in a message. Redis behind TLS is asked for its certificate, which Kombu alone would
+    not do, unless the address says otherwise."""
     if url is None:
         raise SettingsError(
             "the pool of workers needs a broker; set DOCTRIAGE_POOL__BROKER_URL to redis://:password@host:6379/0 or "
@@ -37,6 +40,10 @@ def broker_url(url: SecretStr | None) -> str:
     text = url.get_secret_value()
     if not _is_plain(text):
         raise SettingsError(HOW_TO_WRITE)
+    parts = urlsplit(text)
+    if parts.scheme == "rediss" and CERTIFICATE not in parse_qs(parts.query):
+        asked = "&".join(part for part in (parts.query, f"{CERTIFICATE}=required") if part)
+        return parts._replace(query=asked).geturl()
     return text
 
 

@@ -69,3 +69,16 @@ def test_an_error_says_what_happened_and_where(error: Exception, words: str) -> 
     said = rf"^redis://cache:6379: the broker does not answer, or refuses \({words}\); start it, or correct"
     with pytest.raises(BrokerUnavailable, match=said), errors_translated(Connection("redis://:sesam@cache")):
         raise error
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("rediss://:secret@redis:6380/0", "rediss://:secret@redis:6380/0?ssl_cert_reqs=required"),
+        ("rediss://redis:6380/0?db=1", "rediss://redis:6380/0?db=1&ssl_cert_reqs=required"),
+        ("rediss://redis/0?ssl_cert_reqs=none", "rediss://redis/0?ssl_cert_reqs=none"),
+        ("redis://redis:6379/0", "redis://redis:6379/0"),
+    ],
+)
+def test_redis_behind_tls_shows_its_certificate_unless_told_otherwise(given: str, asked: str) -> None:
+    assert broker_url(SecretStr(given)) == asked
