@@ -151,7 +151,10 @@ class BlobStore:
 
     def _no_result(self, suffix: str) -> ResultMissing:
         if self._results_kept_s is None:
-            return ResultMissing(f"there is no {suffix} output; it was not asked for, or is not written yet")
+            return ResultMissing(
+                f"there is no {suffix} output; it was not asked for, is not written yet, or "
+                "DOCTRIAGE_BLOBS__URL names another place here than where the workers write"
+            )
         return ResultExpired(
             f"there is no {suffix} output any more: outputs are kept {self._results_kept_s / DAY_S:,.3g} days; "
             "ingest it again, its pages are still there"
