@@ -56,6 +56,12 @@ class BlobStore:
         """What messages call it."""
         return self._shelf.place
 
+    def require(self) -> None:
+        """That it is there and takes what is written, before anything is promised."""
+        with self._new_copy() as (_, path):
+            path.unlink()
+        self._shelf.byte_count(blob_name("0" * 64))
+
     # Documents
 
     def take(self, source: Path, *, max_bytes: int) -> Snapshot:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import BlobDamaged, BlobMissing, ResultExpired, ResultMissing
+from models.errors import BlobDamaged, BlobMissing, ResultExpired, ResultMissing, StoreUnavailable
 from pipeline.blobs import BlobStore, open_blobs, sha256_of
 from pipeline.settings import BlobSettings
 from tests.integration.blob_places import FolderPlace, Place, blob_name, kept, taken
@@ -63,6 +63,19 @@ def test_equal_bytes_are_kept_once_and_a_discarded_copy_leaves_nothing(
     assert kept(blobs, tmp_path, b"same") == first
     assert place.names() == {blob_name(first)}
     assert not list((tmp_path / "home" / "incoming").glob("*"))
+
+
+def test_a_place_that_is_there_can_be_required_and_nothing_is_left_there(
+    blobs: BlobStore, place: Place
+) -> None:
+    blobs.require()
+    assert place.names() == set()
+
+
+def test_a_share_that_is_not_mounted_cannot_be_required(tmp_path: Path) -> None:
+    blobs = open_blobs(tmp_path / "home", BlobSettings(url=(tmp_path / "not mounted").as_uri()))
+    with pytest.raises(StoreUnavailable, match="mount or make the folder that DOCTRIAGE_BLOBS__URL names"):
+        blobs.require()
 
 
 def test_a_document_that_is_not_there_is_to_be_submitted_again(blobs: BlobStore) -> None:

@@ -73,12 +73,14 @@ def submit_sources(
         wishes=asked.wishes,
         sealed_passwords=sealed(request.passwords, settings.pool.secret_key),
     )
+    blobs = BlobStore(home, settings.blobs)
+    blobs.require()
     on_event(SourcesFound(count=len(sources)))
     with closing(open_store(home, settings.database_url)) as store:
         submitter = Submitter(
             settings=settings,
             pool=store.pool,
-            blobs=BlobStore(home, settings.blobs),
+            blobs=blobs,
             tickets=pool_tickets(settings),
             on_busy=on_busy,
         )

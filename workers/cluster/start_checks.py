@@ -13,7 +13,7 @@ from workers.cluster.worker_plan import PoolKind, WorkerPlan
 
 
 def check_parts(settings: Settings, plan: WorkerPlan) -> None:
-    """That the database is there, which is brought up to date, and all that the queues need. In a process of its own:
+    """That the database is there, which is brought up to date, the blob store, and all that the queues need. In a process of its own:
     what engines load must not be in a process that forks.
 
     Raises ``StoreUnavailable``, ``EngineUnavailable``, SettingsError, ProfileInvalid and PriceBookInvalid.
@@ -30,12 +30,14 @@ def check_parts(settings: Settings, plan: WorkerPlan) -> None:
 
 
 def _check(settings: Settings, plan: WorkerPlan) -> None:
+    from pipeline.blobs import BlobStore
     from pipeline.store import open_store
     from workers.bootstrap import build_engines, vlm_endpoint
     from workers.cluster.deployment import load_deployment
 
     deployment = load_deployment(settings)
     open_store(deployment.settings.home, settings.database_url).close()
+    BlobStore(deployment.settings.home, settings.blobs).require()
     if plan.kind is PoolKind.THREADS:
         vlm_endpoint(settings.vlm, deployment.plan)
     if plan.reads_documents:
