@@ -25,7 +25,8 @@ from rich.table import Table
 from sqlalchemy import String, cast, func, insert, literal, select, text, true
 
 from models.tables import LedgerKind, LedgerRow
-from pipeline.chargeback.statement import Statement, StatementBy, statement_of
+from pipeline.chargeback.statement import Statement, statement_of
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.store import Store, open_store
 from pipeline.store.statements import StatementStore, prefer_the_index, sums_query
 from tests.postgres import running_postgres

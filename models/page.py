@@ -20,22 +20,6 @@ class Route(StrEnum):
     OCR_DEGRADED = "ocr_degraded"
 
 
-class RoutePolicy(StrEnum):
-    """What the submitter asked for: triage decides, never the VLM, or always the VLM."""
-
-    AUTO = "auto"
-    OCR = "ocr"
-    VLM = "vlm"
-
-
-class TriageProfile(StrEnum):
-    """How readily pages go to the VLM: each profile is a probability in the policy file."""
-
-    THRIFTY = "thrifty"
-    BALANCED = "balanced"
-    THOROUGH = "thorough"
-
-
 class RegionKind(StrEnum):
     TABLE = "table"
     STAMP = "stamp"

@@ -17,8 +17,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from models.choices import TriageProfile
 from models.errors import SettingsError
-from models.page import TriageProfile
 from pipeline.policy_signals import SignalForm
 from pipeline.settings import Section
 from pipeline.signals.names import SignalName

@@ -23,8 +23,8 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
 
+from models.choices import RoutePolicy, TriageProfile
 from models.errors import SettingsError
-from models.page import RoutePolicy, TriageProfile
 from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE, cost_centre_name
 from pipeline.planning.model_profiles import DEFAULT_PROFILE
 

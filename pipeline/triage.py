@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from models.page import PageScore, RoutePolicy, Signal, TriageDecision, TriageReason
+from models.choices import RoutePolicy
+from models.page import PageScore, Signal, TriageDecision, TriageReason
 from pipeline.policy import Measured, Policy
 from pipeline.signals.names import SignalName
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 
-from models.page import TriageDecision, TriageProfile
+from models.choices import TriageProfile
+from models.page import TriageDecision
 from pipeline.policy import SCHEMA_VERSION, Policy, policy_json
 from pipeline.policy_signals import FORMS
 from pipeline.triage import rule_reasons

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from models.page import PageScore, RoutePolicy, Signal
+from models.choices import RoutePolicy
+from models.page import PageScore, Signal
 from pipeline.blobs import sha256_of
 from pipeline.policy import Measured, Policy, ProfileThresholds
 from pipeline.settings import Settings, TriageSettings

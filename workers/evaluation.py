@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from models.page import RoutePolicy, TriageDecision
+from models.choices import RoutePolicy
+from models.page import TriageDecision
 from pipeline.policy import Policy
 from pipeline.text_metrics import (
     EditCounts,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from models.page import TriageProfile
+from models.choices import TriageProfile
 from pipeline.policy import Policy
 from pipeline.publish import not_writable
 from workers.cost_quality import CostQuality, cost_quality

@@ -7,8 +7,8 @@ import time
 import structlog
 
 from models.budget import BudgetMonth, WhenSpent
+from models.choices import RoutePolicy
 from models.errors import BudgetSpent
-from models.page import RoutePolicy
 from pipeline.chargeback.budget_words import rejection
 from pipeline.chargeback.entries import Account
 from pipeline.chargeback.months import month_of

@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from models.errors import SettingsError
 from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
-from pipeline.chargeback.statement import (
-    Bill,
-    CurrencyTotal,
-    Statement,
-    StatementBy,
-    StatementLine,
-)
+from pipeline.chargeback.statement import Bill, CurrencyTotal, Statement, StatementLine
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.spreadsheet_text import inert
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from models.errors import PageNotFound
 from pipeline.chargeback.focus import csv_line, focus_rows, header_line
-from pipeline.chargeback.statement import LedgerSum, Statement, StatementBy, statement_of
+from pipeline.chargeback.statement import LedgerSum, Statement, statement_of
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from pipeline.store.ledger import BookedEntry

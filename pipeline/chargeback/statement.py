@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 
-
-class StatementBy(StrEnum):
-    """What the lines of a statement are. ``project`` has one line for all that teams do outside of projects."""
-
-    COST_CENTRE = "cost-centre"
-    TEAM = "team"
-    PROJECT = "project"
-    DOCUMENT = "document"
-    MODEL = "model"
-    REASON = "reason"
-    DAY = "day"
+from pipeline.chargeback.statement_lines import StatementBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from pipeline.chargeback.charges import Quantities
 from pipeline.chargeback.focus import ChargeSum
 from pipeline.chargeback.price_book import UnitPrices
 from pipeline.chargeback.reconciliation import BookedTokens
-from pipeline.chargeback.statement import LedgerSum, OpenCalls, StatementBy
+from pipeline.chargeback.statement import LedgerSum, OpenCalls
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.store.database import Database, streamed
 
 Column = InstrumentedAttribute[Any]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from models.budget import Budget, BudgetMonth, Level, WhenSpent
+from models.choices import RoutePolicy
 from models.errors import BudgetSpent, BudgetUnusable
-from models.page import RoutePolicy
 from models.transcription import DegradedCode, Verdict
 from pipeline.chargeback.months import month_of
 from pipeline.store import Store, open_store

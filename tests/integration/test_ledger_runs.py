@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from models.choices import RoutePolicy
 from models.errors import PriceBookInvalid, SettingsError
-from models.page import RoutePolicy
 from pipeline.answers.prompt import estimated_prompt_tokens
 from pipeline.settings import Settings
 from tests.fakes.engines import FakeEngines, FakeOcr

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from models.choices import RoutePolicy
 from models.errors import EngineUnavailable, OutputNotWritable, PageNotFound
-from models.page import RoutePolicy
 from pipeline.settings import Settings
 from tests.fakes.engines import FakeEngines, FakeOcr, Fault
 from tests.fakes.pages import tiff_of_widths

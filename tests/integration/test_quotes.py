@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from models.choices import RoutePolicy
 from models.errors import PriceBookInvalid
-from models.page import Route, RoutePolicy
+from models.page import Route
 from pipeline.chargeback.call_estimate import Estimate
 from pipeline.chargeback.quote_file import saved
 from pipeline.chargeback.quote_pages import Way

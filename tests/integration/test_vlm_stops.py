@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from models.page import Route, RoutePolicy
+from models.choices import RoutePolicy
+from models.page import Route
 from models.transcription import DegradedCode, Verdict
 from pipeline.answers.prompt import estimated_prompt_tokens
 from tests.fakes.vlm_server import FakeVlm, Fault

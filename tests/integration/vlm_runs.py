@@ -18,7 +18,8 @@ from typing import Any
 
 import psutil
 
-from models.page import Route, RoutePolicy
+from models.choices import RoutePolicy
+from models.page import Route
 from models.transcription import Verdict
 from pipeline.planning.configured import load_plan
 from pipeline.settings import Settings, VlmSettings

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from models.choices import RoutePolicy
 from models.errors import (
     DoctriageError,
     EngineUnavailable,
@@ -19,7 +20,7 @@ from models.errors import (
     SettingsError,
     StoreUnavailable,
 )
-from models.page import Route, RoutePolicy
+from models.page import Route
 from pipeline.settings import Settings
 from tests.fakes.reports import document_report, ingest_report
 from workers import local

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.choices import TriageProfile
 from models.errors import SettingsError
-from models.page import TriageProfile
 from pipeline.policy import Policy, load_policy, policy_json
 from pipeline.policy_signals import FORMS, SignalForm
 from pipeline.signals.names import SignalName

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from models.choices import RoutePolicy
 from models.errors import SettingsError
-from models.page import Route, RoutePolicy
+from models.page import Route
 from pipeline.chargeback.quote import Quote, QuotedDocument, QuoteTerms, Refusal, make_quote, over_all_pages
 from pipeline.chargeback.quote_file import SavedQuote, read_quote
 from pipeline.chargeback.quote_pages import unread_page

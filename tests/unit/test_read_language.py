@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 from PIL import Image
 
+from models.choices import RoutePolicy
 from models.errors import SettingsError
 from models.geometry import Box
-from models.page import PageReading, PageScore, RoutePolicy, Signal
+from models.page import PageReading, PageScore, Signal
 from models.text import Line, Word
 from pipeline.engines.language import LangidIdentifier
 from pipeline.language_choice import LanguageChoice

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 from PIL import Image, ImageDraw
 
+from models.choices import RoutePolicy
 from models.geometry import enclosing_box
-from models.page import PageReading, PageScore, ReadBy, Region, RegionKind, RoutePolicy, Signal
+from models.page import PageReading, PageScore, ReadBy, Region, RegionKind, Signal
 from models.text import Block, BlockKind, Line, Word
 from pipeline.policy import load_policy
 from pipeline.ports import PageRaster

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.page import PageScore, RoutePolicy, Signal, TriageDecision, TriageReason
+from models.choices import RoutePolicy
+from models.page import PageScore, Signal, TriageDecision, TriageReason
 from pipeline.policy import HardRule, Policy, ProfileThresholds, WeighedSignal
 from pipeline.signals.names import SignalName
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from pipeline.chargeback.statement import StatementBy
+from pipeline.chargeback.statement_lines import StatementBy
 from workers.cli.arguments import alternatives, day, named_path, one_of, whole_number
 from workers.cli.chargeback_reversal import reverse_command
 from workers.cli.compare import compare_command

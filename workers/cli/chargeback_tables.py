@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
-from pipeline.chargeback.statement import Bill, Statement, StatementBy, sorted_names
+from pipeline.chargeback.statement import Bill, Statement, sorted_names
+from pipeline.chargeback.statement_lines import StatementBy
 from workers.cli.printable import printable
 from workers.cli.table_parts import ROWS_SHOWN, new_table, plural, shown_count
 from workers.signal_words import signal_in_words

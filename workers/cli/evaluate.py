@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.page import TriageProfile
+from models.choices import TriageProfile
 from workers.cli.arguments import named_path
 from workers.cli.printable import printable
 

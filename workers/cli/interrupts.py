@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
@@ -24,6 +23,8 @@ class Interrupts:
 @contextmanager
 def second_interrupt_ends_at_once() -> Iterator[Interrupts]:
     """Inside, the first SIGINT or SIGTERM raises KeyboardInterrupt; the next kills our children and exits."""
+    import multiprocessing
+
     from workers.pool import kill_group
 
     def end_at_once() -> None:

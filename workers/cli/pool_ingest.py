@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.page import RoutePolicy, TriageProfile
+from models.choices import RoutePolicy, TriageProfile
 from workers.cli.interrupts import second_interrupt_ends_at_once
 from workers.cli.reading_options import Engine, overrides
 

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
+from models.choices import RoutePolicy, TriageProfile
 from models.errors import SettingsError
-from models.page import RoutePolicy, TriageProfile
 from workers.cli.arguments import named_path, password_text
 from workers.cli.printable import printable
 

@@ -13,8 +13,8 @@ from workers.cluster.worker_plan import PoolKind, WorkerPlan
 
 
 def check_parts(settings: Settings, plan: WorkerPlan) -> None:
-    """That the database is there, which is brought up to date, the blob store, and all that the queues need. In a process of its own:
-    what engines load must not be in a process that forks.
+    """That the database is there, which is brought up to date, the blob store, and all that the queues need. In a
+    process of its own: what engines load must not be in a process that forks.
 
     Raises ``StoreUnavailable``, ``EngineUnavailable``, SettingsError, ProfileInvalid and PriceBookInvalid.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from models.page import RoutePolicy, TriageProfile
+from models.choices import RoutePolicy, TriageProfile
 from pipeline.settings import Settings
 
 DEFAULT_FORMATS = ("markdown", "json")

@@ -6,13 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.chargeback.statement import (
-    LedgerSum,
-    OpenCalls,
-    Statement,
-    StatementBy,
-    statement_of,
-)
+from pipeline.chargeback.statement import LedgerSum, OpenCalls, Statement, statement_of
+from pipeline.chargeback.statement_lines import StatementBy
 
 NO_CALLS = OpenCalls(calls=0, reserved_tokens=0)
 CPU = LedgerSum(

@@ -14,7 +14,8 @@ from sqlalchemy import text
 from models.document import Document, MediaType
 from pipeline.chargeback.charges import Quantities
 from pipeline.chargeback.focus import focus_rows
-from pipeline.chargeback.statement import Statement, StatementBy, statement_of
+from pipeline.chargeback.statement import Statement, statement_of
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.store import Store, open_store
 from pipeline.store.statements import StatementStore, sums_query
 from tests.fakes.ledger import (

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.choices import TriageProfile
 from models.errors import SettingsError
-from models.page import TriageProfile
 from pipeline.policy import HardRule, Policy, load_policy, policy_json
 from pipeline.policy_signals import SignalForm
 from pipeline.signals.names import SignalName

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from models.page import TriageProfile
+from models.choices import TriageProfile
 from pipeline.policy import HardRule, Policy, ProfileThresholds, WeighedSignal
 from pipeline.signals.names import SignalName
 from workers.corpus_reading import MeasuredPage

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipeline.chargeback.statement import StatementBy
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.store import open_store
 from pipeline.store.statements import StatementStore
 from tests.fakes.ledger import EUROS, book, cpu_page, every_kind, vlm_call

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from models.errors import SettingsError
-from pipeline.chargeback.statement import OpenCalls, Statement, StatementBy, statement_of
+from pipeline.chargeback.statement import OpenCalls, Statement, statement_of
+from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.store import Store, open_store
 from pipeline.store.statements import StatementStore
 from tests.fakes.ledger import INVOICE, LETTER, book, cpu_page, every_kind, vlm_call

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from models.page import Route, RoutePolicy
+from models.choices import RoutePolicy
+from models.page import Route
 from models.pool import SourceState, SubmissionState
 from models.tables import PageState
 from pipeline.store import SubmissionProgress, SubmissionSummary
