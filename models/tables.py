@@ -53,7 +53,7 @@ class ReadingState(StrEnum):
     COMPLETE = "complete"
 
 
-def _enum_column(enum: type[StrEnum]) -> Enum:
+def enum_column(enum: type[StrEnum]) -> Enum:
     return Enum(
         enum,
         native_enum=False,
@@ -118,7 +118,7 @@ class ReadingRow(Base):
     document_id: Mapped[str] = mapped_column(ForeignKey("documents.document_id"))
     fingerprint: Mapped[str] = mapped_column(String(64))
     cpu_fingerprint: Mapped[str | None] = mapped_column(String(64))
-    state: Mapped[ReadingState] = mapped_column(_enum_column(ReadingState))
+    state: Mapped[ReadingState] = mapped_column(enum_column(ReadingState))
     created_at_s: Mapped[float]
     completed_at_s: Mapped[float | None]
     submission_id: Mapped[int | None]
@@ -159,7 +159,7 @@ class PageRow(Base):
 
     reading_id: Mapped[int] = mapped_column(ForeignKey("readings.reading_id"), primary_key=True)
     page_number: Mapped[int] = mapped_column(primary_key=True)
-    state: Mapped[PageState] = mapped_column(_enum_column(PageState))
+    state: Mapped[PageState] = mapped_column(enum_column(PageState))
     attempts: Mapped[int] = mapped_column(default=0)
     lease_owner: Mapped[str | None]
     lease_expires_at_s: Mapped[float | None]
@@ -191,7 +191,7 @@ class SubmissionRow(Base):
     fingerprint: Mapped[str] = mapped_column(String(64))
     created_at_s: Mapped[float]
     finished_at_s: Mapped[float | None]
-    state: Mapped[SubmissionState | None] = mapped_column(_enum_column(SubmissionState), index=True)
+    state: Mapped[SubmissionState | None] = mapped_column(enum_column(SubmissionState), index=True)
     priority: Mapped[int] = mapped_column(default=DEFAULT_PRIORITY, server_default=str(DEFAULT_PRIORITY))
     wishes: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     sealed_passwords: Mapped[str | None]
@@ -225,7 +225,7 @@ class SourceRow(Base):
     error_code: Mapped[str | None] = mapped_column(String(80))
     error_message: Mapped[str | None]
     written_at_s: Mapped[float | None]
-    state: Mapped[SourceState | None] = mapped_column(_enum_column(SourceState))
+    state: Mapped[SourceState | None] = mapped_column(enum_column(SourceState))
     blob_id: Mapped[str | None] = mapped_column(String(64))
     byte_count: Mapped[int | None] = mapped_column(BigInteger)
     lease_owner: Mapped[str | None]
@@ -243,7 +243,7 @@ class LaneRow(Base):
 
     __tablename__ = "lanes"
 
-    stage: Mapped[Queue] = mapped_column(_enum_column(Queue), primary_key=True)
+    stage: Mapped[Queue] = mapped_column(enum_column(Queue), primary_key=True)
     cost_centre: Mapped[str] = mapped_column(SORTED_TEXT, primary_key=True)
     passed: Mapped[float]
 
@@ -254,7 +254,7 @@ class TurnRow(Base):
 
     __tablename__ = "turns"
 
-    stage: Mapped[Queue] = mapped_column(_enum_column(Queue), primary_key=True)
+    stage: Mapped[Queue] = mapped_column(enum_column(Queue), primary_key=True)
     submission_id: Mapped[int] = mapped_column(
         ForeignKey("submissions.submission_id", ondelete="CASCADE"), primary_key=True
     )
@@ -384,7 +384,7 @@ class LedgerRow(Base):
 
     entry_id: Mapped[int] = mapped_column(ENTRY_ID, primary_key=True)
     entry_key: Mapped[str] = mapped_column(String(160), unique=True)
-    kind: Mapped[LedgerKind] = mapped_column(_enum_column(LedgerKind))
+    kind: Mapped[LedgerKind] = mapped_column(enum_column(LedgerKind))
     booked_at_s: Mapped[float]
     day: Mapped[str] = mapped_column(String(10))
     cost_centre: Mapped[str] = mapped_column(SORTED_TEXT)
@@ -437,7 +437,7 @@ class BudgetRow(Base):
     currency: Mapped[str | None] = mapped_column(String(3))
     limit_tokens: Mapped[int | None] = mapped_column(BigInteger)
     warn_percent: Mapped[int]
-    when_spent: Mapped[WhenSpent] = mapped_column(_enum_column(WhenSpent))
+    when_spent: Mapped[WhenSpent] = mapped_column(enum_column(WhenSpent))
     updated_at_s: Mapped[float]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
+from models import api_tables  # noqa: F401 — its rows are in the metadata then
 from models.tables import Base
 
 context.configure(
