@@ -211,6 +211,20 @@ class BlobSettings(Section):
     results_kept_s: float | None = Field(default=None, gt=0)
 
 
+class ApiSettings(Section):
+    """``doctriage serve``. An upload has no more than ``max_upload_bytes``, None for those that intake takes, and at
+    most ``max_uploads_at_once`` arrive at a time; one that sends nothing for ``upload_idle_s`` is given up. At most
+    ``max_event_streams`` follow documents at a time. ``drawing_processes`` draw pages that are looked at."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8321, ge=0, le=65_535)
+    max_upload_bytes: int | None = Field(default=None, gt=0)
+    max_uploads_at_once: int = Field(default=16, ge=1, le=1_000)
+    upload_idle_s: Seconds = 60
+    max_event_streams: int = Field(default=200, ge=1, le=10_000)
+    drawing_processes: int = Field(default=1, ge=1, le=16)
+
+
 class Settings(BaseSettings):
     """Read from ``DOCTRIAGE_…`` variables (``DOCTRIAGE_READ__ENGINE=paddleocr``) and the command line."""
 
@@ -231,6 +245,7 @@ class Settings(BaseSettings):
     executor: ExecutorSettings = ExecutorSettings()
     pool: PoolSettings = PoolSettings()
     blobs: BlobSettings = BlobSettings()
+    api: ApiSettings = ApiSettings()
 
     @field_validator("home", mode="before")
     @classmethod
