@@ -340,3 +340,73 @@ class BudgetUnusable(DoctriageError):
     """A budget in money, and costs that cannot be held against it."""
 
     code = "budget_unusable"
+
+
+class NotAuthenticated(DoctriageError):
+    """The request says not who asks."""
+
+    code = "not_authenticated"
+
+
+class CredentialsRefused(NotAuthenticated):
+    """Whoever asks is not who they say, or not any more."""
+
+    code = "credentials_refused"
+
+
+class ScopeMissing(DoctriageError):
+    """Whoever asks may not do this. ``scope`` is what they would need."""
+
+    code = "scope_missing"
+
+    def __init__(self, message: str, *, scope: str) -> None:
+        super().__init__(message)
+        self.scope = scope
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), scope=self.scope), self.args
+
+
+class CostCentreRefused(DoctriageError):
+    """Whoever asks may not act for this cost centre, or for none."""
+
+    code = "cost_centre_refused"
+
+
+class IssuerUnavailable(DoctriageError):
+    """The keys that tokens are checked with cannot be had for now."""
+
+    code = "issuer_unavailable"
+    retryable = True
+
+
+class TooManyRequests(DoctriageError):
+    """Try again after ``retry_after_s``."""
+
+    code = "too_many_requests"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), retry_after_s=self.retry_after_s), self.args
+
+
+class TooManyOpenDocuments(TooManyRequests):
+    """As many documents of this key are being read as may be."""
+
+    code = "too_many_open_documents"
+
+
+class ApiKeyNotFound(DoctriageError):
+    """No key that holds has this prefix."""
+
+    code = "api_key_not_found"
+
+
+class CallbackUrlRefused(DoctriageError):
+    """No callback is sent to this address."""
+
+    code = "callback_url_refused"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import ipaddress
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -15,10 +16,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    IPvAnyNetwork,
     SecretStr,
     StringConstraints,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableVariable
@@ -49,6 +52,14 @@ DATABASE_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 AUTO_LANGUAGE = "auto"
 """English first; what turns out to be in another language or script is read again as such."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is this machine, as an address or as ``localhost``."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 class Section(BaseModel):
@@ -211,10 +222,54 @@ class BlobSettings(Section):
     results_kept_s: float | None = Field(default=None, gt=0)
 
 
+class OidcSettings(Section):
+    """Tokens that the API takes beside its own keys: those of ``issuer`` for ``audience``, signed with a key of the set
+    at ``jwks_url`` or in ``jwks_file``. The claims named say for which cost centre, and how far; ``scope_prefix`` is
+    what stands before read, submit and admin there."""
+
+    issuer: str | None = Field(default=None, min_length=1)
+    audience: str | None = Field(default=None, min_length=1)
+    jwks_url: str | None = Field(default=None, min_length=1)
+    jwks_file: Path | None = None
+    cost_centre_claim: str = Field(default="cost_centre", min_length=1)
+    scope_claim: str = Field(default="scope", min_length=1)
+    scope_prefix: str = ""
+
+    @property
+    def is_configured(self) -> bool:
+        return self.issuer is not None
+
+    @field_validator("jwks_url")
+    @classmethod
+    def _keys_come_safely(cls, value: str | None) -> str | None:
+        parts = urlsplit(value or "https://localhost")
+        if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+            return value
+        raise ValueError("keys that come over http can be anybody's; write https://…, or name a jwks_file")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        parts = (self.issuer, self.audience, self.jwks_url or self.jwks_file)
+        if any(parts) and not all(parts):
+            raise ValueError(
+                "issuer, audience, and jwks_url or jwks_file belong together; set all three, or none"
+            )
+        if self.jwks_url and self.jwks_file:
+            raise ValueError("the keys come from jwks_url or from jwks_file; leave one out")
+        return self
+
+
 class ApiSettings(Section):
     """``doctriage serve``. An upload has no more than ``max_upload_bytes``, None for those that intake takes, and at
     most ``max_uploads_at_once`` arrive at a time; one that sends nothing for ``upload_idle_s`` is given up. At most
-    ``max_event_streams`` follow documents at a time. ``drawing_processes`` draw pages that are looked at."""
+    ``max_event_streams`` follow documents at a time. ``drawing_processes`` draw pages that are looked at.
+
+    ``requests_per_min`` and ``max_open_documents`` are the limits of a key that has none of its own,
+    ``failed_logins_per_min`` that of an address.
+
+    ``callback_secret`` is what the secrets of callbacks are derived from, one a cost centre; without it none are taken.
+    For a while after it was changed, ``callback_secret_before`` signs beside it. Callbacks go to public addresses, and
+    to those of ``callback_networks`` (``10.0.0.0/8,fd00::/8``); over http only if ``callback_http`` allows it."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=8321, ge=0, le=65_535)
@@ -223,6 +278,19 @@ class ApiSettings(Section):
     upload_idle_s: Seconds = 60
     max_event_streams: int = Field(default=200, ge=1, le=10_000)
     drawing_processes: int = Field(default=1, ge=1, le=16)
+    requests_per_min: int = Field(default=600, ge=1, le=10_000)
+    failed_logins_per_min: int = Field(default=20, ge=1, le=10_000)
+    max_open_documents: int = Field(default=1_000, ge=1)
+    oidc: OidcSettings = OidcSettings()
+    callback_secret: SecretStr | None = Field(default=None, min_length=32)
+    callback_secret_before: SecretStr | None = Field(default=None, min_length=32)
+    callback_http: bool = False
+    callback_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = ()
+
+    @field_validator("callback_networks", mode="before")
+    @classmethod
+    def _split_networks(cls, value: object) -> object:
+        return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
