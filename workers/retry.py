@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from models.errors import DoctriageError, VlmError
 from models.transcription import Verdict
@@ -27,6 +28,38 @@ def retry_decision(error: DoctriageError, attempt: int, *, max_attempts: int) ->
     if not error.retryable or attempt >= max_attempts:
         return None
     return RetryDecision(next_attempt=attempt + 1, delay_s=0.0)
+
+
+CALLBACK_PAUSES_S: Final = (5, 30, 120, 600, 1_800, 3_600, 7_200)
+"""After the first, the second, … attempt to deliver a callback; the last one for all after it."""
+CALLBACK_KEPT_S: Final = 86_400.0
+CALLBACK_MOST_ASKED_S: Final = 7_200.0
+"""A receiver may ask for so long a pause, and no longer."""
+
+GONE: Final = 410
+"""The receiver wants no more of these, as Standard Webhooks has it."""
+
+
+def callback_retry_decision(
+    attempt: int,
+    *,
+    status: int | None,
+    age_s: float,
+    retry_after_s: float | None = None,
+    jitter: Callable[[], float] = random.random,
+) -> RetryDecision | None:
+    """What to do after attempt number ``attempt`` (from 1) to deliver a callback that was entered ``age_s`` ago. The
+    receiver answered with ``status``, None for not at all. None gives up: a day is over, or it is told to.
+
+    A pause is drawn from its last quarter, so that those who failed together do not come together again.
+    """
+    if status == GONE:
+        return None
+    pause_s = CALLBACK_PAUSES_S[min(attempt, len(CALLBACK_PAUSES_S)) - 1] * (0.75 + 0.25 * jitter())
+    delay_s = max(pause_s, min(retry_after_s or 0.0, CALLBACK_MOST_ASKED_S))
+    if age_s + delay_s > CALLBACK_KEPT_S:
+        return None
+    return RetryDecision(next_attempt=attempt + 1, delay_s=delay_s)
 
 
 class NextCall(StrEnum):

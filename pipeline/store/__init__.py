@@ -8,7 +8,9 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from models.transcription import Call, CallOutcome
+from pipeline.store.api_keys import ApiKeyStore
 from pipeline.store.budgets import BudgetStore
+from pipeline.store.callbacks import CallbackStore
 from pipeline.store.database import Database, open_database
 from pipeline.store.ledger import BookedEntry, LedgerStore
 from pipeline.store.page_statements import TakeOver
@@ -38,11 +40,13 @@ from pipeline.store.transcriptions import ClosedCall, EscalatedPage, Transcripti
 from pipeline.store.watched import WatchedFile, WatchStore
 
 __all__ = [
+    "ApiKeyStore",
     "Backlog",
     "BookedEntry",
     "BudgetStore",
     "Call",
     "CallOutcome",
+    "CallbackStore",
     "ClosedCall",
     "DeadPage",
     "EscalatedPage",
@@ -92,6 +96,8 @@ class Store:
     slots: SlotStore
     watched: WatchStore
     purge: PurgeStore
+    api_keys: ApiKeyStore
+    callbacks: CallbackStore
 
     def close(self) -> None:
         self.database.close()
@@ -120,4 +126,6 @@ def _store(database: Database) -> Store:
         slots=SlotStore(database),
         watched=WatchStore(database),
         purge=PurgeStore(database),
+        api_keys=ApiKeyStore(database),
+        callbacks=CallbackStore(database),
     )

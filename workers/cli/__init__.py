@@ -16,6 +16,7 @@ from typing import Annotated, TextIO
 import typer
 
 from models.errors import (
+    ApiKeyNotFound,
     BudgetUnusable,
     DoctriageError,
     EngineUnavailable,
@@ -34,6 +35,7 @@ from workers.cli.doctor import doctor_command
 from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
 from workers.cli.ingest import ingest_command
+from workers.cli.keys import keys_app
 from workers.cli.plan import plan_command
 from workers.cli.prices import prices_app
 from workers.cli.printable import printable
@@ -68,6 +70,7 @@ app.command("purge")(purge_command)
 app.add_typer(prices_app, name="prices")
 app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
+app.add_typer(keys_app, name="keys")
 app.command("worker")(worker_command)
 app.command("beat")(beat_command)
 app.command("doctor")(doctor_command)
@@ -103,6 +106,7 @@ def exit_code(error: DoctriageError) -> int:
             | EngineUnavailable()
             | EntryNotReversible()
             | SubmissionNotFound()
+            | ApiKeyNotFound()
         ):
             return EXIT_USAGE
         case _:

@@ -41,6 +41,17 @@ def day(text: str) -> date:
         raise typer.BadParameter(f"{echoed(text)} is no day; write one like 2026-11-30") from error
 
 
+def cost_centre(text: str) -> str:
+    """A team, or a project of a team."""
+    from models.errors import SettingsError
+    from pipeline.chargeback.cost_centres import cost_centre_name
+
+    try:
+        return cost_centre_name(text)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def one_of(words: type[Word]) -> Callable[[str], Word]:
     def parse(text: str) -> Word:
         try:

@@ -13,7 +13,7 @@ import typer
 
 from models.budget import Budget, BudgetMonth, Level, WhenSpent
 from pipeline.chargeback.echoes import echoed
-from workers.cli.arguments import alternatives, one_of, whole_number
+from workers.cli.arguments import alternatives, cost_centre, one_of, whole_number
 
 if TYPE_CHECKING:
     from pipeline.store import BudgetStore
@@ -50,18 +50,8 @@ def _month(text: str) -> str:
         raise typer.BadParameter(str(error)) from error
 
 
-def _cost_centre(text: str) -> str:
-    from models.errors import SettingsError
-    from pipeline.chargeback.cost_centres import cost_centre_name
-
-    try:
-        return cost_centre_name(text)
-    except SettingsError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 CostCentre = Annotated[
-    str, typer.Argument(metavar="COST_CENTRE", help="A team, or TEAM/PROJECT.", parser=_cost_centre)
+    str, typer.Argument(metavar="COST_CENTRE", help="A team, or TEAM/PROJECT.", parser=cost_centre)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
