@@ -73,6 +73,12 @@ class DocumentFailed(DoctriageError):
     code = "document_failed"
 
 
+class OutputImpossible(DocumentFailed):
+    """The document was read, and one of the files that were asked for cannot be made of it."""
+
+    code = "output_impossible"
+
+
 class PageFailed(DoctriageError):
     """One page could not be read; its siblings are."""
 
@@ -183,6 +189,12 @@ class SubmissionNotFound(SubmissionNotOpen):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.submission_id,)
+
+
+class IdempotencyKeyReused(DoctriageError):
+    """A request came with the key of another one."""
+
+    code = "idempotency_key_reused"
 
 
 class BrokerUnavailable(DoctriageError):

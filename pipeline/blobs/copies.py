@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +52,7 @@ class Copies(Protocol):
         """Ids of copies beside the store's own that are older than that."""
         ...
 
-    def remove_abandoned(self) -> None: ...
+    def remove_abandoned(self, is_alive: Callable[[str], bool] | None = None) -> None: ...
 
 
 def blob_name(document_id: str) -> str:
@@ -103,8 +103,8 @@ class FolderCopies:
     def cached(self, older_than_s: float) -> tuple[str, ...]:
         return ()
 
-    def remove_abandoned(self) -> None:
-        remove_abandoned_files(self.incoming)
+    def remove_abandoned(self, is_alive: Callable[[str], bool] | None = None) -> None:
+        remove_abandoned_files(self.incoming, is_alive)
 
 
 class CachedCopies:
@@ -142,8 +142,8 @@ class CachedCopies:
     def cached(self, older_than_s: float) -> tuple[str, ...]:
         return self.cache.document_ids(older_than_s=older_than_s)
 
-    def remove_abandoned(self) -> None:
-        remove_abandoned_files(self.incoming)
+    def remove_abandoned(self, is_alive: Callable[[str], bool] | None = None) -> None:
+        remove_abandoned_files(self.incoming, is_alive)
         self.cache.remove_abandoned()
 
     def _byte_count(self, document_id: str) -> int:

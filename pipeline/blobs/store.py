@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import BinaryIO, Final
 
 from models.errors import ResultExpired, ResultMissing
 from pipeline.blobs.copies import CachedCopies, Copies, FolderCopies, Snapshot, blob_name, damaged_name
@@ -31,21 +31,23 @@ PATHS_KEPT: Final = 32
 """Of the copies that were asked for by their path, so many of the latest stay."""
 
 DAY_S: Final = 86_400
-Content = bytes | BinaryIO | Callable[[TextIO], object]
-"""Of an output: its bytes, a stream to read them from, or what writes its text."""
+Content = bytes | BinaryIO | Callable[[BinaryIO], object]
+"""Of an output: its bytes, a stream to read them from, or what writes them."""
 
-SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,20}")
+SUFFIX: Final = re.compile(r"(?:\.[a-z0-9]{1,20}){1,2}")
 
 
 class BlobStore:
     """``home`` is the state folder. Safe to use from many threads; each process makes its own.
 
     Every call raises ``StoreUnavailable`` where the place refuses or is full, and ``StoreUnreachable`` where it does
-    not answer. Making one asks nothing of it; that raises ``SettingsError`` for an address that is none.
+    not answer. Making one asks nothing of it; that raises ``SettingsError`` for an address that is none. What an
+    ``owner`` leaves unfinished is dropped as soon as it is dead.
     """
 
-    def __init__(self, home: Path, settings: BlobSettings | None = None) -> None:
+    def __init__(self, home: Path, settings: BlobSettings | None = None, *, owner: str | None = None) -> None:
         settings = settings or BlobSettings()
+        self._owner = owner
         self._results_kept_s = settings.results_kept_s
         self._shelf, self._copies = _placed(home, settings)
         self._lent_by_path: deque[ExitStack] = deque()
@@ -77,6 +79,10 @@ class BlobStore:
                 digest.update(chunk)
                 writer.write(chunk)
         return Snapshot(path=path, document_id=digest.hexdigest(), byte_count=copied_bytes)
+
+    def incoming(self) -> AbstractContextManager[tuple[BinaryIO, Path]]:
+        """A new file for the bytes of a document that arrive bit by bit, for a snapshot; gone when the block raises."""
+        return self._new_copy()
 
     def keep(self, snapshot: Snapshot) -> None:
         """Give the copy its name; the snapshot's own file is gone then."""
@@ -119,9 +125,15 @@ class BlobStore:
         remove_files_of(self._copies.incoming, document_id)
         return self._copies.forget(document_id) or is_removed
 
-    def remove_abandoned(self) -> None:
-        """Drop the half-made copies of runs that were killed."""
-        self._copies.remove_abandoned()
+    def drop(self, document_id: str) -> bool:
+        """The document's bytes under their name, and no others that may be the same; whether there were any."""
+        is_removed = self._shelf.remove([blob_name(document_id)]) > 0
+        return self._copies.forget(document_id) or is_removed
+
+    def remove_abandoned(self, is_alive: Callable[[str], bool] | None = None) -> None:
+        """Drop the half-made copies of runs that were killed: of owners that ``is_alive`` denies at once, of others
+        after a day."""
+        self._copies.remove_abandoned(is_alive)
 
     # Results
 
@@ -167,7 +179,7 @@ class BlobStore:
         )
 
     def _new_copy(self) -> AbstractContextManager[tuple[BinaryIO, Path]]:
-        return new_file(self._copies.incoming, folder_mode=self._copies.folder_mode)
+        return new_file(self._copies.incoming, folder_mode=self._copies.folder_mode, owner=self._owner)
 
 
 def open_blobs(home: Path, settings: BlobSettings) -> BlobStore:
@@ -180,9 +192,7 @@ def _write(content: Content, writer: BinaryIO) -> None:
     if isinstance(content, bytes):
         writer.write(content)
     elif callable(content):
-        text = io.TextIOWrapper(writer, encoding="utf-8", newline="\n")
-        content(text)
-        text.detach()
+        content(writer)
     else:
         shutil.copyfileobj(content, writer)
 

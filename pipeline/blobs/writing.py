@@ -8,7 +8,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -19,6 +19,12 @@ ABANDONED_AFTER_S: Final = 24 * 3600
 """A file that is still unfinished after a day belongs to a program that was killed."""
 
 PRIVATE_FOLDER_MODE: Final = 0o700
+
+OWNER_ENDS: Final = "~"
+SLASH: Final = "+"
+"""An owner's name is host/boot/process/start; no host's name holds either of these."""
+
+OWNER_PARTS: Final = 4
 
 
 @contextmanager
@@ -35,12 +41,15 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def new_file(folder: Path, *, folder_mode: int = PRIVATE_FOLDER_MODE) -> Iterator[tuple[BinaryIO, Path]]:
-    """A private file in the folder, which is made where it is missing; gone when the block raises. Raises
-    ``StoreUnavailable``."""
+def new_file(
+    folder: Path, *, folder_mode: int = PRIVATE_FOLDER_MODE, owner: str | None = None
+) -> Iterator[tuple[BinaryIO, Path]]:
+    """A private file in the folder, which is made where it is missing; gone when the block raises. Its name tells its
+    ``owner``, where there is one. Raises ``StoreUnavailable``."""
+    prefix = "" if owner is None else owner.replace("/", SLASH) + OWNER_ENDS
     with writing(folder):
         make_folder(folder, folder_mode)
-        descriptor, name = tempfile.mkstemp(dir=folder)
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix)
     path = Path(name)
     try:
         with writing(folder), os.fdopen(descriptor, "wb") as writer:
@@ -70,13 +79,19 @@ def remove_files_of(folder: Path, document_id: str) -> None:
                     path.unlink()
 
 
-def remove_abandoned_files(folder: Path) -> None:
-    """Drop what killed programs left unfinished in the folder."""
+def remove_abandoned_files(folder: Path, is_alive: Callable[[str], bool] | None = None) -> None:
+    """Drop what killed programs left unfinished in the folder: at once where ``is_alive`` denies the owner that the
+    file's name tells, and after a day."""
     if not folder.is_dir():
         return
     for path in folder.iterdir():
         try:
-            if time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:
+            if _has_dead_owner(path, is_alive) or time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:
                 path.unlink()
         except FileNotFoundError:
             continue  # another program was quicker
+
+
+def _has_dead_owner(path: Path, is_alive: Callable[[str], bool] | None) -> bool:
+    owner = path.name.rpartition(OWNER_ENDS)[0].replace(SLASH, "/")
+    return is_alive is not None and owner.count("/") == OWNER_PARTS - 1 and not is_alive(owner)

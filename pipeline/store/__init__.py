@@ -37,6 +37,7 @@ from pipeline.store.purge import HeldDocument, PurgeStore
 from pipeline.store.slots import SlotStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
 from pipeline.store.transcriptions import ClosedCall, EscalatedPage, TranscriptionStore
+from pipeline.store.uploads import UploadStore
 from pipeline.store.watched import WatchedFile, WatchStore
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "SubmissionTerms",
     "TakeOver",
     "TranscriptionStore",
+    "UploadStore",
     "WatchStore",
     "WatchedFile",
     "connect_store",
@@ -98,6 +100,7 @@ class Store:
     purge: PurgeStore
     api_keys: ApiKeyStore
     callbacks: CallbackStore
+    uploads: UploadStore
 
     def close(self) -> None:
         self.database.close()
@@ -126,6 +129,7 @@ def _store(database: Database) -> Store:
         slots=SlotStore(database),
         watched=WatchStore(database),
         purge=PurgeStore(database),
+        uploads=UploadStore(database),
         api_keys=ApiKeyStore(database),
         callbacks=CallbackStore(database),
     )

@@ -35,7 +35,7 @@ class Host:
         self.owner = current_owner()
         self.lease_s = settings.pool.lease_s
         self.store = connect_store(settings.home, settings.database_url)
-        self.blobs = BlobStore(settings.home, settings.blobs)
+        self.blobs = BlobStore(settings.home, settings.blobs, owner=self.owner)
         drop_purged_copies(self.store, self.blobs)
         self._engines: OrderedDict[str, Engines] = OrderedDict()
         self._heartbeat = Heartbeat(self.store.pool, self.owner, lease_s=self.lease_s)

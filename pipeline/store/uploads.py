@@ -1,0 +1,170 @@
+"""Documents that come through the API: each is entered in one transaction, with its submission and its source.
+
+Their bytes get their name in the blob store before that. ``arriving_blobs`` tells whose bytes those are until then, so
+that what is left by a server that was killed in between is found and erased. Whoever notes bytes and whoever erases
+them hold the same lock (``lock_bytes``): bytes that arrive again at that moment come after, and stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from models.api_tables import ArrivingBlobRow, UploadRow
+from models.errors import IdempotencyKeyReused
+from pipeline.store.database import Database, insert_missing
+from pipeline.store.pool_bounds import refuse_beyond
+from pipeline.store.pool_records import PoolLimits
+from pipeline.store.upload_records import Accepted, NewUpload, UploadFilter, UploadPlace, UploadRecord
+from pipeline.store.upload_statements import (
+    add_submission,
+    arriving,
+    conditions,
+    lock_bytes,
+    records_query,
+    upload_columns,
+    with_pages,
+)
+
+Erase = Callable[[str], object]
+"""Takes the bytes of that name out of the blob store; nothing happens where there are none."""
+
+
+class UploadStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def require_room(self, limits: PoolLimits) -> None:
+        """Before anything is sent. Raises PoolBusy."""
+        with self._database.read() as session:
+            refuse_beyond(session, limits)
+
+    def note_arriving(self, blob_id: str, owner: str) -> int:
+        """``owner`` is about to give these bytes their name; the number of the note. Waits while the same bytes are
+        being erased."""
+        row = ArrivingBlobRow(blob_id=blob_id, owner=owner, noted_at_s=time.time())
+        with self._database.write() as session:
+            lock_bytes(session, blob_id)
+            session.add(row)
+            session.flush()
+            return row.arriving_blob_id
+
+    def accept(self, new: NewUpload, *, arriving_blob_id: int, limits: PoolLimits) -> Accepted:
+        """Enter it whole: whoever sees it sees its submission, sealed, and its source, and the note about its bytes is
+        gone. A request that came before, by its idempotency key, gives the upload that it made, also when both come at
+        once, and the note stays for ``forget_arriving``. Raises PoolBusy, and IdempotencyKeyReused."""
+        try:
+            with self._database.write() as session:
+                return _earlier(session, new) or _entered(session, new, arriving_blob_id, limits)
+        except _CameSecond:
+            with self._database.read() as session:
+                earlier = _earlier(session, new)
+            assert earlier is not None
+            return earlier
+
+    def same_request(
+        self, cost_centre: str, idempotency_key: str | None, request_sha256: str | None
+    ) -> Accepted | None:
+        """The upload that this request made when it came before. Raises IdempotencyKeyReused where another request
+        came with the key."""
+        with self._database.read() as session:
+            return _made_by(session, cost_centre, idempotency_key, request_sha256)
+
+    def forget_arriving(self, arriving_blob_id: int, erase: Erase) -> None:
+        """The bytes were not accepted: they go, unless they are somebody else's too."""
+        with self._database.write() as session:
+            row = session.get(ArrivingBlobRow, arriving_blob_id)
+            if row is None:
+                return
+            blob_id = row.blob_id
+            lock_bytes(session, blob_id)
+            session.delete(row)
+            session.flush()
+            _erase_unnamed(session, blob_id, erase)
+
+    def erase_orphans(self, is_alive: Callable[[str], bool], erase: Erase, *, limit: int = 100) -> int:
+        """Erase bytes whose owner is dead and which nobody entered a source for; of how many notes."""
+        with self._database.read() as session:
+            owners = session.scalars(select(ArrivingBlobRow.owner).distinct()).all()
+            dead = [owner for owner in owners if not is_alive(owner)]
+            query = select(ArrivingBlobRow.blob_id).where(ArrivingBlobRow.owner.in_(dead)).distinct()
+            blob_ids = session.scalars(query.limit(limit)).all() if dead else ()
+        return sum(self._erase_of_dead(blob_id, dead, erase) for blob_id in blob_ids)
+
+    def find(self, upload_id: str) -> UploadRecord | None:
+        """Also one that was erased."""
+        with self._database.read() as session:
+            rows = session.execute(records_query().where(UploadRow.upload_id == upload_id)).all()
+            found = with_pages(session, rows)
+            return found[0] if found else None
+
+    def list(
+        self, wanted: UploadFilter, *, limit: int, after: UploadPlace | None = None
+    ) -> Sequence[UploadRecord]:
+        """The newest first, without those that were erased."""
+        query = (
+            records_query()
+            .where(*conditions(wanted, after))
+            .order_by(UploadRow.created_at_s.desc(), UploadRow.upload_id.desc())
+            .limit(limit)
+        )
+        with self._database.read() as session:
+            return with_pages(session, session.execute(query).all())
+
+    def _erase_of_dead(self, blob_id: str, dead: Sequence[str], erase: Erase) -> int:
+        with self._database.write() as session:
+            lock_bytes(session, blob_id)
+            notes, _ = arriving(session, blob_id)
+            left = [number for number, owner in notes if owner in dead]
+            session.execute(delete(ArrivingBlobRow).where(ArrivingBlobRow.arriving_blob_id.in_(left)))
+            _erase_unnamed(session, blob_id, erase)
+            return len(left)
+
+
+class _CameSecond(Exception):
+    """Another request with the same key was entered meanwhile."""
+
+
+def _entered(session: Session, new: NewUpload, arriving_blob_id: int, limits: PoolLimits) -> Accepted:
+    """Whoever enters the same key at the same time is waited for. Raises ``_CameSecond`` where that one was entered,
+    and nothing of this may stay."""
+    refuse_beyond(session, limits)
+    submission_id = add_submission(session, new)
+    insert_missing(session, UploadRow, [upload_columns(new, submission_id)])
+    if session.get(UploadRow, new.upload_id) is None:
+        raise _CameSecond
+    session.execute(delete(ArrivingBlobRow).where(ArrivingBlobRow.arriving_blob_id == arriving_blob_id))
+    return Accepted(upload_id=new.upload_id, is_new=True)
+
+
+def _earlier(session: Session, new: NewUpload) -> Accepted | None:
+    return _made_by(session, new.cost_centre, new.idempotency_key, new.request_sha256)
+
+
+def _made_by(
+    session: Session, cost_centre: str, idempotency_key: str | None, request_sha256: str | None
+) -> Accepted | None:
+    if idempotency_key is None:
+        return None
+    row = session.execute(
+        select(UploadRow.upload_id, UploadRow.request_sha256).where(
+            UploadRow.cost_centre == cost_centre, UploadRow.idempotency_key == idempotency_key
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    if row.request_sha256 != request_sha256:
+        raise IdempotencyKeyReused(
+            "another request came with this Idempotency-Key before; use a new key for a new request"
+        )
+    return Accepted(upload_id=row.upload_id, is_new=False)
+
+
+def _erase_unnamed(session: Session, blob_id: str, erase: Erase) -> None:
+    """The bytes are locked by the caller."""
+    notes, has_name = arriving(session, blob_id)
+    if not notes and not has_name:
+        erase(blob_id)
