@@ -1,4 +1,4 @@
-"""Tickets: messages that say "there is work in this queue". What the work is, its taker asks the database.
+"""Tickets say that there is work in a queue. What the work is, its taker asks the database.
 
 A ticket that is lost is replaced by the reconciler, and one too many finds nothing to do. So sending is worth a try
 and no more.
@@ -6,23 +6,12 @@ and no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Protocol
 
 import structlog
-from amqp.exceptions import ChannelError
-from celery import Celery
-from kombu import Connection
-from kombu.exceptions import OperationalError
 
 from models.errors import BrokerUnavailable
 from models.pool import Queue
-from workers.broker import connect_once, errors_translated
-from workers.celery_app import task_name
-
-Answer = TypeVar("Answer")
-
-NOT_FOUND: Final = 404
 
 log = structlog.get_logger()
 
@@ -33,47 +22,6 @@ class Tickets(Protocol):
 
     def depth(self, queue: Queue) -> int:
         """Tickets that wait, without those that workers hold. Raises ``BrokerUnavailable`` within seconds."""
-
-
-class CeleryTickets:
-    def __init__(self, app: Celery) -> None:
-        self._app = app
-
-    def send(self, queue: Queue, count: int = 1) -> None:
-        if count > 0:
-            self._asked(lambda connection: self._send(connection, queue, count))
-
-    def depth(self, queue: Queue) -> int:
-        return self._asked(lambda connection: _depth(connection, queue))
-
-    def _send(self, connection: Connection, queue: Queue, count: int) -> None:
-        producer = self._app.amqp.Producer(connection, auto_declare=False)
-        for _ in range(count):
-            self._app.send_task(task_name(queue), queue=str(queue), producer=producer, retry=False)
-
-    def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
-        """A connection that was open before may have been closed by a broker that was restarted; then, and only then,
-        it is worth a second try with a new one."""
-        with self._app.pool.acquire(block=True) as connection, errors_translated(connection):
-            if connection.connected:
-                try:
-                    return ask(connection)
-                except (OperationalError, *connection.connection_errors):
-                    connection.collect()
-            connect_once(connection)
-            return ask(connection)
-
-
-def _depth(connection: Connection, queue: Queue) -> int:
-    """No such queue, and on Redis an empty one is none, has no tickets."""
-    with connection.channel() as channel:
-        try:
-            declared = channel.queue_declare(str(queue), passive=True)
-        except ChannelError as error:
-            if int(error.reply_code) == NOT_FOUND:
-                return 0
-            raise
-        return int(declared.message_count)
 
 
 def send_if_possible(tickets: Tickets, queue: Queue, count: int = 1) -> None:

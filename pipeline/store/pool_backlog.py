@@ -30,6 +30,38 @@ def backlog_of(session: Session) -> Backlog:
     )
 
 
+def has_waiting(session: Session, queue: Queue) -> bool:
+    """Whether a claim would find something that nobody else has claimed by then."""
+    is_open = SubmissionRow.state == SubmissionState.OPEN
+    if queue in PAGES:
+        waits = select(PageRow.page_number).where(
+            PageRow.reading_id == ReadingRow.reading_id, page_is(PAGES[queue][0])
+        )
+        rows = (
+            select(ReadingRow.reading_id)
+            .join(SubmissionRow, SubmissionRow.submission_id == ReadingRow.submission_id)
+            .where(is_open, ReadingRow.state == ReadingState.OPEN, waits.exists())
+        )
+    else:
+        rows = (
+            select(SourceRow.source_id)
+            .join(SubmissionRow, SubmissionRow.submission_id == SourceRow.submission_id)
+            .where(is_open, SourceRow.state == SOURCES[queue][0])
+        )
+        if queue is Queue.ASSEMBLE:
+            rows = rows.where(_is_complete())
+    return session.scalar(rows.limit(1)) is not None
+
+
+def _is_complete() -> ColumnElement[bool]:
+    """Of a source's reading."""
+    return (
+        select(ReadingRow.reading_id)
+        .where(ReadingRow.reading_id == SourceRow.reading_id, ReadingRow.state == ReadingState.COMPLETE)
+        .exists()
+    )
+
+
 def _of_pages(session: Session, queue: Queue) -> QueueBacklog:
     """What is held counts also where its submission was cancelled since."""
     waiting, held = PAGES[queue]
@@ -43,10 +75,7 @@ def _of_sources(session: Session, queue: Queue) -> QueueBacklog:
     waiting, held = SOURCES[queue]
     is_wanted = and_(SubmissionRow.state == SubmissionState.OPEN, SourceRow.state == waiting)
     if queue is Queue.ASSEMBLE:
-        complete = select(ReadingRow.reading_id).where(
-            ReadingRow.reading_id == SourceRow.reading_id, ReadingRow.state == ReadingState.COMPLETE
-        )
-        is_wanted = and_(is_wanted, complete.exists())
+        is_wanted = and_(is_wanted, _is_complete())
     return _counted(_sources(session, is_wanted), _sources(session, SourceRow.state == held))
 
 

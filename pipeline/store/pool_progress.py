@@ -9,10 +9,10 @@ from sqlalchemy import Select, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from models.errors import SubmissionNotFound
-from models.pool import SourceState, SubmissionState
+from models.pool import Queue, SourceState, SubmissionState
 from models.tables import PageRow, PageState, SourceRow, SubmissionRow
 from pipeline.store.database import Database, streamed
-from pipeline.store.pool_backlog import backlog_of
+from pipeline.store.pool_backlog import backlog_of, has_waiting
 from pipeline.store.pool_records import (
     Backlog,
     SettledPage,
@@ -116,6 +116,11 @@ class PoolProgress:
         """Of open submissions. Pages are held also for those that were cancelled."""
         with self._database.read() as session:
             return backlog_of(session)
+
+    def has_waiting(self, queue: Queue) -> bool:
+        """Whether something of an open submission waits in the queue; cheaper than a claim, and than counting."""
+        with self._database.read() as session:
+            return has_waiting(session, queue)
 
 
 def _sources(session: Session, submission_id: int) -> tuple[dict[SourceState, int], int]:

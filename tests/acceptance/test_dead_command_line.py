@@ -18,7 +18,7 @@ from tests.acceptance.test_command_line import run_doctriage
 from tests.server_parts import Broker
 from tests.unit.store.pool_parts import Pool, Submitted
 from workers.celery_app import celery_app
-from workers.tickets import CeleryTickets
+from workers.celery_tickets import CeleryTickets
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -2,7 +2,7 @@
 without a word in the middle of it.
 
 ``python -m tests.fakes.pool_racer HOME DATABASE_URL CLAIMS`` ends so after CLAIMS claims of pages, where that is not 0;
-else when every submission is finished.
+else when every submission is finished. An empty address is the file in the home.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POLL_S = 0.05
 
 def main() -> None:
     home, url, most_claims = sys.argv[1:]
-    store = connect_store(Path(home), SecretStr(url))
+    store = connect_store(Path(home), SecretStr(url) if url else None)
     pool, owner, claims = Pool(store), current_owner(), 0
     while store.pool.submissions(limit=1, state=SubmissionState.OPEN):
         work = pool.claim(owner, max_pages=2)

@@ -1,4 +1,4 @@
-"""Many workers at one PostgreSQL, some of which end without a word: every page is read once, every attempt is booked,
+"""Many workers at one database, some of which end without a word: every page is read once, every attempt is booked,
 and no more places are taken than there are."""
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ CLAIMS_OF_THE_LOST = (1, 3, 5)
 CAPACITY = 3
 
 
-def start(home: Path, url: SecretStr, claims: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.fakes.pool_racer", home, url.get_secret_value(), str(claims)]
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> SecretStr | None:
+    """None for the file in the home."""
+    return None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+def start(home: Path, url: SecretStr | None, claims: int) -> subprocess.Popen[bytes]:
+    place = "" if url is None else url.get_secret_value()
+    command = [sys.executable, "-m", "tests.fakes.pool_racer", home, place, str(claims)]
     return subprocess.Popen(command, cwd=ROOT)
 
 
-def lost_after_all(store: Store, home: Path, url: SecretStr) -> int:
+def lost_after_all(store: Store, home: Path, url: SecretStr | None) -> int:
     """Workers are started, and one more for each that was lost, until all is finished; how many were lost."""
     still_to_lose = list(CLAIMS_OF_THE_LOST)
     running = [start(home, url, still_to_lose.pop(0) if still_to_lose else 0) for _ in range(WORKERS)]
@@ -52,12 +59,12 @@ def lost_after_all(store: Store, home: Path, url: SecretStr) -> int:
 
 
 @pytest.mark.slow
-def test_every_page_is_read_once_whoever_is_lost(tmp_path: Path, postgres_url: SecretStr) -> None:
-    store = open_store(tmp_path, postgres_url)
+def test_every_page_is_read_once_whoever_is_lost(tmp_path: Path, url: SecretStr | None) -> None:
+    store = open_store(tmp_path, url)
     pool = Pool(store)
     for number, pages in enumerate(PAGES):
         pool.submit(pages, f"team {number % 2}")
-    lost = lost_after_all(store, tmp_path, postgres_url)
+    lost = lost_after_all(store, tmp_path, url)
     assert lost == len(CLAIMS_OF_THE_LOST)
     assert store.pool.submissions(limit=10, state=SubmissionState.OPEN) == ()
     with store.database.read() as session:

@@ -14,8 +14,9 @@ from pipeline.settings import load_settings
 from tests.server_parts import Broker, free_port
 from workers.broker import require_broker
 from workers.celery_app import celery_app
+from workers.celery_tickets import CeleryTickets
 from workers.logs import set_up_logs
-from workers.tickets import CeleryTickets, send_if_possible
+from workers.tickets import send_if_possible
 
 
 def test_tickets_are_counted_where_they_were_sent(broker: Broker) -> None:

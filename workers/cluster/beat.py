@@ -7,23 +7,16 @@ import signal
 from collections.abc import Iterator
 from typing import Final
 
-import structlog
-
-from models.errors import StoreUnavailable
-from pipeline.blobs import open_blobs
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from workers.broker import require_broker
 from workers.celery_app import celery_app
 from workers.cluster.connection import pool_tickets
 from workers.cluster.deployment import load_deployment
-from workers.cluster.reconciler import Reconciler
+from workers.cluster.keeping import Keeping
 from workers.logs import set_up_service_logs
-from workers.result_lifetimes import ResultExpiry
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-
-log = structlog.get_logger()
 
 
 def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
@@ -38,29 +31,15 @@ def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
         contextlib.closing(open_store(deployment.settings.home, settings.database_url)) as store,
         _metrics(settings, store),
     ):
-        reconciler = Reconciler(deployment, store, tickets)
-        expiry = _expiry(deployment.settings, store)
+        keeping = Keeping(deployment, store, tickets)
         if once:
-            if reconciler.reconcile().is_broker_away:
+            if keeping.look_once().is_broker_away:
                 require_broker(app)
-            expiry.look()
             return
         while True:
-            _look(reconciler, expiry)
+            keeping.look()
             if signal.sigtimedwait(STOP_SIGNALS, every_s) is not None:
                 return
-
-
-def _expiry(settings: Settings, store: Store) -> ResultExpiry:
-    return ResultExpiry(store, open_blobs(settings.home, settings.blobs), settings.blobs.results_kept_s)
-
-
-def _look(reconciler: Reconciler, expiry: ResultExpiry) -> None:
-    try:
-        reconciler.reconcile()
-        expiry.look()
-    except StoreUnavailable as error:
-        log.warning("not_reconciled", code=error.code, reason=str(error))
 
 
 @contextlib.contextmanager

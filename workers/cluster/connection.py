@@ -11,7 +11,7 @@ def pool_tickets(settings: Settings) -> Tickets:
     """Nothing is connected yet. Raises SettingsError where the pool's broker or database is not named."""
     require_pool(settings)
     from workers.celery_app import celery_app
-    from workers.tickets import CeleryTickets
+    from workers.celery_tickets import CeleryTickets
 
     return CeleryTickets(celery_app(settings))
 

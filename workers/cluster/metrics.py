@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -113,14 +113,15 @@ def worker_metrics() -> WorkerMetrics:
     return WorkerMetrics()
 
 
-def share_between_processes(folder: Path) -> None:
+def share_between_processes(folder: Path, place: Callable[[], str] | None = None) -> None:
     """Count in files of ``folder``, which is empty, from now on: one set of them for each place in the pool of
-    children. A child that takes the place of one that has ended goes on counting where that one stopped, so that there
-    are never more files than children. Raises RuntimeError where this process has begun to count."""
+    children, by default Celery's. A child that takes the place of one that has ended goes on counting where that one
+    stopped, so that there are never more files than children. Raises RuntimeError where this process has begun to
+    count."""
     if worker_metrics.cache_info().currsize:
         raise RuntimeError("this process has begun to count by itself")
     os.environ[FOLDER_VARIABLE] = str(folder)
-    values.ValueClass = values.MultiProcessValue(process_identifier=_place)  # type: ignore[no-untyped-call]
+    values.ValueClass = values.MultiProcessValue(process_identifier=place or _place)  # type: ignore[no-untyped-call]
 
 
 def _place() -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from celery import current_task
 from structlog.contextvars import bind_contextvars, bound_contextvars, unbind_contextvars
 
 from models.pool import Queue
@@ -75,15 +75,21 @@ def observed_work(queue: Queue, owner: str, terms: SubmissionTerms, **ids: Value
             work.end()
 
 
-def nothing_found(queue: Queue) -> Counter[Queue]:
-    """A ticket was one too many. No ticket follows."""
+class NothingFound(Counter[Queue]):
+    """The tickets that follow where nothing was claimed: none."""
+
+
+def nothing_found(queue: Queue) -> NothingFound:
+    """A ticket was one too many."""
     worker_metrics().ticket_unused(queue)
-    return Counter()
+    return NothingFound()
 
 
 def _worker() -> dict[str, str]:
     """The name that Celery has for this worker, where a task is under way."""
-    return {"worker": current_task.request.hostname} if current_task else {}
+    celery = sys.modules.get("celery")  # who has not imported it is none of its workers
+    task = None if celery is None else celery.current_task
+    return {"worker": task.request.hostname} if task else {}
 
 
 def _attributes(ids: Mapping[str, Value]) -> dict[str, Value]:

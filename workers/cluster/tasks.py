@@ -8,35 +8,23 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
-import structlog
 from celery import Celery, signals
 
-from models.errors import EngineUnavailable, PlanImpossible, StoreUnavailable
 from models.pool import Queue
-from pipeline.publish import DiskFull
 from workers.celery_app import task_name
 from workers.child_process import begin_pool_process
 from workers.cluster.assemble_stage import assemble
 from workers.cluster.deployment import Deployment
 from workers.cluster.host import Host
 from workers.cluster.intake_stage import take_in
-from workers.cluster.metrics import worker_metrics
 from workers.cluster.ocr_stage import read_pages
 from workers.cluster.tracing import end_tracing
+from workers.cluster.turn import PAUSE_S, Turn, take_turn
 from workers.cluster.vlm_host import VlmHost
 from workers.logs import set_up_service_logs
 from workers.scratch import remove_abandoned_scratch
-from workers.tickets import Tickets, send_if_possible
-
-PAUSE_S: Final = 5.0
-"""Before a worker that its machine or the database fails takes another ticket."""
-
-IMPOSSIBLE = (StoreUnavailable, EngineUnavailable, PlanImpossible, DiskFull)
-"""No fault of the work: it goes back, now or when its lease runs out, and the reconciler sends a ticket for it."""
-
-log = structlog.get_logger()
+from workers.tickets import Tickets
 
 
 def register(app: Celery, deployment: Deployment, tickets: Tickets) -> None:
@@ -54,16 +42,8 @@ def _task(stages: Stages, queue: Queue, tickets: Tickets) -> Callable[[], None]:
 
 
 def serve(stages: Stages, queue: Queue, tickets: Tickets) -> None:
-    try:
-        follow = stages.stage(queue)()
-    except IMPOSSIBLE as error:
-        log.warning("work_put_off", queue=str(queue), code=error.code, reason=str(error))
-        worker_metrics().work_put_off(queue, error.code)
+    if take_turn(stages.stage(queue), queue, tickets) is Turn.PUT_OFF:
         time.sleep(PAUSE_S)
-        return
-    for following, count in follow.items():
-        if count > 0:
-            send_if_possible(tickets, following, count)
 
 
 class Stages:

@@ -63,9 +63,9 @@ def serve(app: Celery, plan: WorkerPlan, *, log_level: str) -> int:
 
 
 def _register(app: Celery, settings: Settings) -> None:
+    from workers.celery_tickets import CeleryTickets
     from workers.cluster.deployment import load_deployment
     from workers.cluster.tasks import register
-    from workers.tickets import CeleryTickets
 
     register(app, load_deployment(settings), CeleryTickets(app))
 

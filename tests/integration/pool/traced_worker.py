@@ -19,7 +19,7 @@ from models.pool import Queue
 from pipeline.settings import load_settings
 from tests.server_parts import Broker
 from workers.celery_app import celery_app
-from workers.tickets import CeleryTickets
+from workers.celery_tickets import CeleryTickets
 
 PATIENCE_S: Final = 120
 
