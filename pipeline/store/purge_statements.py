@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, String, and_, cast, delete, exists, literal, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from models.api_tables import ReviewRow
 from models.pool import SourceState
 from models.tables import (
     DocumentRow,
@@ -40,7 +41,8 @@ def is_watched(names: Sequence[str], submissions: Sequence[int]) -> ColumnElemen
 
 
 def erase_calls_and_pages(session: Session, readings: Sequence[int]) -> None:
-    """The samples in a call's evidence are words of the page, and its message may quote them."""
+    """The samples in a call's evidence are words of the page, and its message may quote them; so may a reviewer."""
+    session.execute(delete(ReviewRow).where(ReviewRow.reading_id.in_(readings)))
     session.execute(
         update(VlmAttemptRow)
         .where(VlmAttemptRow.reading_id.in_(readings))
