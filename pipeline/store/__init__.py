@@ -34,6 +34,7 @@ from pipeline.store.pool_records import (
     SubmissionTerms,
 )
 from pipeline.store.purge import HeldDocument, PurgeStore
+from pipeline.store.reviews import ReviewStore
 from pipeline.store.slots import SlotStore
 from pipeline.store.submissions import SourceRecord, SubmissionStore
 from pipeline.store.transcriptions import ClosedCall, EscalatedPage, TranscriptionStore
@@ -66,6 +67,7 @@ __all__ = [
     "QueueBacklog",
     "Reclaimed",
     "Repaired",
+    "ReviewStore",
     "SettledPage",
     "SlotStore",
     "SourceRecord",
@@ -100,6 +102,7 @@ class Store:
     purge: PurgeStore
     api_keys: ApiKeyStore
     callbacks: CallbackStore
+    reviews: ReviewStore
     uploads: UploadStore
 
     def close(self) -> None:
@@ -132,4 +135,5 @@ def _store(database: Database) -> Store:
         uploads=UploadStore(database),
         api_keys=ApiKeyStore(database),
         callbacks=CallbackStore(database),
+        reviews=ReviewStore(database),
     )

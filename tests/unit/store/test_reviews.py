@@ -12,15 +12,14 @@ from models.api_tables import UploadRow
 from models.page import Route
 from models.pool import SubmissionState
 from models.tables import PageRow, SubmissionRow
-from pipeline.store import Store
+from pipeline.store import ReviewStore, Store
 from pipeline.store.review_records import PagesShown, Review, ReviewFilter, new_review
-from pipeline.store.reviews import ReviewStore
 from tests.unit.store.pool_parts import Pool, Submitted
 
 
 @pytest.fixture
 def reviews(store: Store) -> ReviewStore:
-    return ReviewStore(store.database)
+    return store.reviews
 
 
 @pytest.fixture
