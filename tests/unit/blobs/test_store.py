@@ -85,3 +85,17 @@ def test_half_made_copies_of_killed_runs_are_removed_when_they_are_old(tmp_path:
         os.utime(incoming / name, (at_s, at_s))
     BlobStore(tmp_path).remove_abandoned()
     assert [path.name for path in incoming.iterdir()] == ["new"]
+
+
+def test_what_a_dead_owner_left_unfinished_goes_at_once(tmp_path: Path) -> None:
+    owners = ("host/boot/1/1", "host/boot/2/2", None)
+    for owner in owners:
+        with BlobStore(tmp_path, owner=owner).incoming() as (writer, _):
+            writer.write(b"half a document")
+    store = BlobStore(tmp_path)
+    store.remove_abandoned()
+    assert len(list((tmp_path / "incoming").iterdir())) == 3
+    store.remove_abandoned(lambda owner: owner != "host/boot/1/1")
+    left = sorted(path.name for path in (tmp_path / "incoming").iterdir())
+    assert len(left) == 2
+    assert not any(name.startswith("host+boot+1+1~") for name in left)
