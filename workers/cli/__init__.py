@@ -41,6 +41,7 @@ from workers.cli.prices import prices_app
 from workers.cli.printable import printable
 from workers.cli.purge import purge_command
 from workers.cli.quote import quote_command
+from workers.cli.reviews import reviews_app
 from workers.cli.submissions import submissions_app
 from workers.cli.tokens import tokens_command
 from workers.cli.watch import watch_command
@@ -67,6 +68,7 @@ app.command("plan")(plan_command)
 app.add_typer(submissions_app, name="submissions")
 app.add_typer(dead_app, name="dead")
 app.command("purge")(purge_command)
+app.add_typer(reviews_app, name="reviews")
 app.add_typer(prices_app, name="prices")
 app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
