@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, literal, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, exists, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from models.api_tables import CallbackRow, CallbackState, UploadRow
@@ -138,10 +138,10 @@ class CallbackStore:
 
 def _missing(uploaded_since_s: float | None) -> Select[tuple[str, str, str]]:
     """Upload, event and address of documents that are over and of which this was not entered. One that was erased is
-    not told of."""
+    not told of. As ``UploadRecord.state`` has it."""
+    has_no_other_error = or_(SourceRow.error_code.is_(None), SourceRow.error_code == Cancelled.code)
     event = case(
-        (SubmissionRow.state == SubmissionState.CANCELLED, literal(CANCELLED)),
-        (SourceRow.error_code == Cancelled.code, literal(CANCELLED)),
+        (and_(SubmissionRow.state == SubmissionState.CANCELLED, has_no_other_error), literal(CANCELLED)),
         (SourceRow.error_code.is_not(None), literal(FAILED)),
         else_=literal(FINISHED),
     )

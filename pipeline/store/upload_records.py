@@ -29,7 +29,8 @@ class UploadState(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewUpload:
     """All that is entered for a document whose bytes are in the blob store under ``blob_id``. ``request_sha256`` is
-    that of all that came with the ``idempotency_key``; ``details`` are the sender's own words about it."""
+    that of all that came with the ``idempotency_key``; ``details`` are the sender's own words about it. No more than
+    ``max_open_documents`` of the key may be open then, None for any number."""
 
     upload_id: str
     name: str
@@ -47,6 +48,7 @@ class NewUpload:
     request_sha256: str | None = None
     details: Mapping[str, Any] | None = None
     callback_url: str | None = None
+    max_open_documents: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

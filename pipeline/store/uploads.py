@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from models.api_tables import ArrivingBlobRow, UploadRow
 from models.errors import IdempotencyKeyReused
+from pipeline.store.api_keys import refuse_beyond_quota
 from pipeline.store.database import Database, insert_missing
 from pipeline.store.pool_bounds import refuse_beyond
 from pipeline.store.pool_records import PoolLimits
@@ -55,7 +56,8 @@ class UploadStore:
     def accept(self, new: NewUpload, *, arriving_blob_id: int, limits: PoolLimits) -> Accepted:
         """Enter it whole: whoever sees it sees its submission, sealed, and its source, and the note about its bytes is
         gone. A request that came before, by its idempotency key, gives the upload that it made, also when both come at
-        once, and the note stays for ``forget_arriving``. Raises PoolBusy, and IdempotencyKeyReused."""
+        once, and the note stays for ``forget_arriving``. Raises PoolBusy, TooManyOpenDocuments, and IdempotencyKeyReused.
+        """
         try:
             with self._database.write() as session:
                 return _earlier(session, new) or _entered(session, new, arriving_blob_id, limits)
@@ -131,6 +133,13 @@ class _CameSecond(Exception):
 def _entered(session: Session, new: NewUpload, arriving_blob_id: int, limits: PoolLimits) -> Accepted:
     """Whoever enters the same key at the same time is waited for. Raises ``_CameSecond`` where that one was entered,
     and nothing of this may stay."""
+    if new.max_open_documents is not None:
+        refuse_beyond_quota(
+            session,
+            key_id=new.key_id,
+            cost_centre=new.cost_centre,
+            max_open_documents=new.max_open_documents,
+        )
     refuse_beyond(session, limits)
     submission_id = add_submission(session, new)
     insert_missing(session, UploadRow, [upload_columns(new, submission_id)])

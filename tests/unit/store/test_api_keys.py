@@ -10,9 +10,9 @@ import pytest
 
 from models.errors import ApiKeyNotFound, TooManyOpenDocuments
 from pipeline.store import Store
-from pipeline.store.api_keys import USE_NOTED_EVERY_S, ApiKeyTerms, refuse_beyond_quota
-from tests.unit.store.pool_parts import Pool
-from tests.unit.store.upload_parts import enter_upload
+from pipeline.store.api_keys import USE_NOTED_EVERY_S, ApiKeyTerms
+from tests.unit.store.pool_parts import LIMITS, Pool
+from tests.unit.store.upload_parts import enter_upload, new_upload
 
 TERMS = ApiKeyTerms(name="scanner", cost_centre="harbour", scopes=("read", "submit"))
 
@@ -135,30 +135,19 @@ def test_whoever_comes_without_a_key_is_counted_by_cost_centre(store: Store) -> 
         require_room(store, None, 1, "attic")
 
 
-def test_of_many_who_take_on_documents_at_once_no_more_get_through_than_may(store: Store) -> None:
-    pool, key_id = Pool(store), added(store)
-    submissions = [pool.open() for _ in range(6)]
-    refused: list[int] = []
+def test_of_many_documents_that_come_at_once_no_more_are_taken_than_may(store: Store) -> None:
+    key_id = added(store)
+    refused: list[str] = []
 
-    def accept(submission_id: int) -> None:
-        from models.api_tables import UploadRow
-
+    def accept(blob_id: str) -> None:
+        upload = new_upload(blob_id=blob_id, key_id=key_id, max_open_documents=2)
+        note = store.uploads.note_arriving(blob_id, "host/boot/1/1")
         try:
-            with store.database.write() as session:
-                refuse_beyond_quota(session, key_id=key_id, cost_centre="harbour", max_open_documents=2)
-                session.add(
-                    UploadRow(
-                        upload_id=f"{submission_id:032d}",
-                        submission_id=submission_id,
-                        cost_centre="harbour",
-                        key_id=key_id,
-                        created_at_s=time.time(),
-                    )
-                )
+            store.uploads.accept(upload, arriving_blob_id=note, limits=LIMITS)
         except TooManyOpenDocuments:
-            refused.append(submission_id)
+            refused.append(blob_id)
 
-    threads = [threading.Thread(target=accept, args=(one,)) for one in submissions]
+    threads = [threading.Thread(target=accept, args=(digit * 64,)) for digit in "abcdef"]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -8,6 +8,7 @@ from typing import Any
 
 from models.api_tables import UploadRow
 from pipeline.store import Store
+from pipeline.store.upload_records import NewUpload
 
 
 def enter_upload(
@@ -30,3 +31,19 @@ def enter_upload(
         session.add(row)
         session.flush()
         return row.upload_id
+
+
+def new_upload(**changes: Any) -> NewUpload:
+    wishes: dict[str, Any] = {
+        "upload_id": secrets.token_hex(16),
+        "name": "inv.pdf",
+        "output_stem": "inv.pdf",
+        "blob_id": "ab" * 32,
+        "byte_count": 10,
+        "cost_centre": "harbour",
+        "key_id": None,
+        "submitter": None,
+        "priority": 5,
+        "wishes": {},
+    }
+    return NewUpload(**{**wishes, **changes})
