@@ -56,8 +56,8 @@ class UploadStore:
     def accept(self, new: NewUpload, *, arriving_blob_id: int, limits: PoolLimits) -> Accepted:
         """Enter it whole: whoever sees it sees its submission, sealed, and its source, and the note about its bytes is
         gone. A request that came before, by its idempotency key, gives the upload that it made, also when both come at
-        once, and the note stays for ``forget_arriving``. Raises PoolBusy, TooManyOpenDocuments, and IdempotencyKeyReused.
-        """
+        once, and the note stays for ``forget_arriving``. Raises PoolBusy, TooManyOpenDocuments and
+        IdempotencyKeyReused."""
         try:
             with self._database.write() as session:
                 return _earlier(session, new) or _entered(session, new, arriving_blob_id, limits)
