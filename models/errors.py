@@ -422,3 +422,72 @@ class CallbackUrlRefused(DoctriageError):
     """No callback is sent to this address."""
 
     code = "callback_url_refused"
+
+
+class RequestInvalid(DoctriageError):
+    """A request to the API that nobody can make sense of. ``faults`` are pairs of a field and what is wrong with it."""
+
+    code = "request_invalid"
+
+    def __init__(self, message: str, *, faults: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.faults = faults
+
+
+class BodyMalformed(RequestInvalid):
+    """The body is not what its headers say, or ends too soon."""
+
+    code = "body_malformed"
+
+
+class BodyUnsupported(RequestInvalid):
+    """The body is in a form that is not taken."""
+
+    code = "body_unsupported"
+
+
+class UploadTooSlow(DoctriageError):
+    """Nothing more came of an upload for too long."""
+
+    code = "upload_too_slow"
+    retryable = True
+
+
+class TooManyAtOnce(DoctriageError):
+    """The server does so much of this at a time and no more. Try again after ``retry_after_s``."""
+
+    code = "too_many_at_once"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class DocumentNotFound(DoctriageError):
+    """The API has no such document, or none that the caller may see."""
+
+    code = "document_not_found"
+
+
+class DocumentErased(DoctriageError):
+    """The document was erased on request."""
+
+    code = "document_erased"
+
+
+class NotReady(DoctriageError):
+    """The document is still being read. Try again after ``retry_after_s``."""
+
+    code = "not_ready"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class FormatNotAcceptable(DoctriageError):
+    """There is no such format, or none of those that the client accepts."""
+
+    code = "format_not_acceptable"

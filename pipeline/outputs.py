@@ -242,8 +242,13 @@ def page_marker(page: Json) -> str:
     marker = f"page {page['page_number']}: {page['route']}"
     if page["degraded"] is not None:
         marker += f" ({page['degraded']['code']})"
-    reasons = ", ".join(_reason(reason) for reason in page["triage"]["reasons"])
+    reasons = reasons_in_words(page)
     return f"{marker}: {reasons}" if reasons else marker
+
+
+def reasons_in_words(page: Json) -> str:
+    """The signals of a page that was read that crossed, like ``table_ruled_cells 18 ≥ 12``; empty for none."""
+    return ", ".join(_reason(reason) for reason in page["triage"]["reasons"])
 
 
 def _reason(reason: Json) -> str:

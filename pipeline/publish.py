@@ -12,20 +12,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from models.document import Document
-from models.errors import DocumentFailed, OutputNotWritable
+from models.errors import DocumentFailed, DocumentRejected, OutputImpossible, OutputNotWritable
 from models.tables import PageState
 from pipeline import outputs
+from pipeline.exports.formats import FORMATS, OutputFormat
 from pipeline.store import PageRecord, PageStore
 
-Writer = Callable[[TextIO, Mapping[str, Any], Iterable[Mapping[str, Any]]], None]
-
-WRITERS: Mapping[str, tuple[str, Writer]] = {
-    "markdown": (".md", outputs.write_document_markdown),
-    "json": (".json", outputs.write_document_json),
-}
+if TYPE_CHECKING:
+    from pipeline.exports.original import Original
 
 
 class DiskFull(OutputNotWritable):
@@ -52,47 +49,61 @@ def publish_document(
     source: str,
     stem: Path,
     formats: Sequence[str],
+    original: Callable[[], Original],
 ) -> Published:
     """Write ``stem`` plus the suffix of each format. Raises ``OutputNotWritable``, ``ReadingUnfinished``, and
-    ``DocumentFailed`` when there is no page to write."""
+    ``DocumentFailed`` when there is no page to write, or a format cannot be made of the document."""
     written: list[Path] = []
     failed_pages = 0
     for output in document_outputs(
-        pages, reading_id=reading_id, document=document, source=source, formats=formats
+        pages, reading_id=reading_id, document=document, source=source, formats=formats, original=original
     ):
         path = stem.with_name(stem.name + output.suffix)
         with written_whole(path) as stream:
-            failed_pages = output.write(stream)
+            failed_pages = output.write(stream.buffer)
         written.append(path)
     return Published(outputs=tuple(written), failed_pages=failed_pages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentOutput:
-    """One of a document's files. ``write`` puts its text on a stream and tells how many of its pages failed; it raises
-    ``ReadingUnfinished``."""
+    """One of a document's files. ``write`` puts its bytes on a stream and tells how many of its pages failed; it raises
+    ``ReadingUnfinished`` and ``OutputImpossible``."""
 
     suffix: str
-    write: Callable[[TextIO], int]
+    write: Callable[[BinaryIO], int]
 
 
 def document_outputs(
-    pages: PageStore, *, reading_id: int, document: Document, source: str, formats: Sequence[str]
+    pages: PageStore,
+    *,
+    reading_id: int,
+    document: Document,
+    source: str,
+    formats: Sequence[str],
+    original: Callable[[], Original],
 ) -> Iterator[DocumentOutput]:
-    """Raises ``DocumentFailed`` when there is no page to write."""
+    """``original`` is asked for where a format needs it. Raises ``DocumentFailed`` when there is no page to write, and
+    ``OutputImpossible`` for a format that is not known."""
     failure = pages.failure_of_all_pages(reading_id)
     if failure is not None:
         raise DocumentFailed(f"{source}: {failure}")
     header = outputs.document_header(document, source)
     for name in formats:
-        suffix, write = WRITERS[name]
+        if name not in FORMATS:
+            raise OutputImpossible(
+                f"{source}: there is no format {name} here; update doctriage on this machine"
+            )
 
-        def written(stream: TextIO, write: Writer = write) -> int:
+        def written(stream: BinaryIO, output: OutputFormat = FORMATS[name]) -> int:
             tally = _Tally(pages.stream_pages(reading_id))
-            write(stream, header, tally)
+            try:
+                output.writer()(stream, header, tally, original() if output.needs_original else None)
+            except DocumentRejected as error:
+                raise OutputImpossible(f"{source}: no {output.name} output: {error}") from error
             return tally.failed_pages
 
-        yield DocumentOutput(suffix=suffix, write=written)
+        yield DocumentOutput(suffix=FORMATS[name].suffix, write=written)
 
 
 def prepare_folder(folder: Path, run_files: Iterable[str]) -> None:
@@ -119,7 +130,8 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: Path) -> Iterator[TextIO]:
-    """A stream whose text takes ``path``'s place at the end, or leaves no trace when anything is raised."""
+    """A stream of text, its ``buffer`` one of bytes, that takes ``path``'s place at the end, or leaves no trace when
+    anything is raised."""
     try:
         _make_folder(path.parent)
         with replacement(path) as stream:

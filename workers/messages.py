@@ -70,6 +70,7 @@ class WriteTask:
     document: Document
     name: str
     output_stem: str
+    password: str | None = field(repr=False)
 
 
 Task = IdentifyTask | IntakeTask | ReadTask | WriteTask

@@ -177,6 +177,7 @@ class IngestRun:
             document=state.reading.document,
             name=state.name,
             output_stem=state.source.output_stem,
+            password=state.reading.password,
         )
 
     # Listening

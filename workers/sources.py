@@ -2,8 +2,8 @@
 
 A file that is named is taken as it is. A folder is walked recursively in the order of names: hidden files
 and folders (a leading dot) are left out, links to files are followed, links to folders are not. The output
-folder and state folders below a walked folder are left out, and so are the ``.json``, ``.jsonl`` and ``.md``
-files of any folder that an earlier run wrote into (known by its ``pages.jsonl`` and ``failures.jsonl``), and
+folder and state folders below a walked folder are left out, and so are files with the suffix of an output in any
+folder that an earlier run wrote into (known by its ``pages.jsonl`` and ``failures.jsonl``), and
 the pictures that ``doctriage explain`` drew.
 """
 
@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from pipeline.exports.formats import OUTPUT_SUFFIXES
 from pipeline.store.database import DATABASE_NAME
 
 RUN_FILES = ("pages.jsonl", "failures.jsonl")
-OUTPUT_SUFFIXES = (".json", ".jsonl", ".md")
+WRITTEN_SUFFIXES = (*OUTPUT_SUFFIXES, ".json", ".jsonl")
 OVERLAY_SUFFIX = ".png"
 OVERLAY_SOFTWARE = "doctriage explain"
 OVERLAY_MARK = b"Software\0" + OVERLAY_SOFTWARE.encode()
@@ -30,7 +31,7 @@ MAX_NAME_BYTES = 255
 MAX_SOURCE_BYTES = 2_600
 """Longer names are cut: PostgreSQL has no room in an index for more than 2,700 bytes."""
 
-LONGEST_OUTPUT_SUFFIX_BYTES = 5
+LONGEST_OUTPUT_SUFFIX_BYTES = max(map(len, OUTPUT_SUFFIXES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def _entries(folder: _Folder) -> Iterator[_Found | _Folder]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield folder.child(entry)
-        elif not (folder.in_results and path.suffix in OUTPUT_SUFFIXES) and not _is_overlay(path):
+        elif not (folder.in_results and entry.name.endswith(WRITTEN_SUFFIXES)) and not _is_overlay(path):
             yield _Found(path, _joined(folder.relative, entry.name))
 
 
@@ -215,7 +216,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _output_names(stem: str) -> tuple[str, ...]:
-    return (f"{stem}.md", f"{stem}.json")
+    return tuple(stem + suffix for suffix in OUTPUT_SUFFIXES)
 
 
 def _folders_of(stem: str) -> Iterator[str]:

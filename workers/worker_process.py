@@ -43,6 +43,7 @@ from workers.messages import (
     WorkerSetup,
     WriteTask,
 )
+from workers.originals import original_of
 from workers.owner import current_owner
 from workers.page_reading import PageReader
 
@@ -150,6 +151,7 @@ class WorkerProcess:
                 source=task.name,
                 stem=self._setup.out_dir / task.output_stem,
                 formats=self._setup.formats,
+                original=lambda: original_of(task.document, self._blobs, self._settings, task.password),
             )
         except ReadingUnfinished:
             return SourceNotWritten(source_number=task.source_number, refusal=None)

@@ -10,7 +10,15 @@ from typing import Any
 from sqlalchemy import func, select, update
 
 from models.pool import SourceState
-from models.tables import DocumentRow, PageRow, PageState, ReadingRow, SourceRow, SubmissionRow
+from models.tables import (
+    DocumentRow,
+    PageRow,
+    PageState,
+    ReadingRow,
+    ReadingState,
+    SourceRow,
+    SubmissionRow,
+)
 from pipeline.store.database import Database, streamed
 
 
@@ -29,6 +37,12 @@ class SourceRecord:
     error_code: str | None
     error_message: str | None
     is_written: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSource:
+    name: str
+    output_stem: str
 
 
 class SubmissionStore:
@@ -162,11 +176,28 @@ class SubmissionStore:
             return None if row is None else (row.error_code or "", row.error_message or "")
 
     def newest_source_name(self, document_id: str) -> str | None:
+        named = self.newest_source(document_id)
+        return None if named is None else named.name
+
+    def newest_source(self, document_id: str, *, name: str | None = None) -> NamedSource | None:
+        """The last source with these bytes, of those called ``name`` where one is."""
         query = (
-            select(SourceRow.name)
+            select(SourceRow.name, SourceRow.output_stem)
             .join(ReadingRow, ReadingRow.reading_id == SourceRow.reading_id)
             .where(ReadingRow.document_id == document_id)
-            .order_by(SourceRow.source_id.desc())
+            .order_by((SourceRow.name == (name or "")).desc(), SourceRow.source_id.desc())
+            .limit(1)
+        )
+        with self._database.read() as session:
+            row = session.execute(query).first()
+            return None if row is None else NamedSource(name=row.name, output_stem=row.output_stem)
+
+    def newest_complete_reading(self, document_id: str) -> int | None:
+        """The reading of the document that was begun last, of those whose pages are all settled."""
+        query = (
+            select(ReadingRow.reading_id)
+            .where(ReadingRow.document_id == document_id, ReadingRow.state == ReadingState.COMPLETE)
+            .order_by(ReadingRow.created_at_s.desc(), ReadingRow.reading_id.desc())
             .limit(1)
         )
         with self._database.read() as session:

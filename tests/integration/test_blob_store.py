@@ -6,6 +6,7 @@ import hashlib
 import io
 import multiprocessing
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_outputs_are_kept_for_their_source_until_they_are_deleted(
 ) -> None:
     blobs.write_result(7, ".md", "# Überschrift\n".encode())
     blobs.write_result(7, ".json", io.BytesIO(SEVERAL_PARTS))
-    blobs.write_result(71, ".md", lambda stream: stream.write("# another's\n"))
+    blobs.write_result(71, ".md", lambda stream: stream.write(b"# another's\n"))
     assert elsewhere.results(7) == (".json", ".md")
     with elsewhere.open_result(7, ".md") as stream:
         assert stream.read() == "# Überschrift\n".encode()
@@ -127,12 +128,12 @@ def test_an_output_that_breaks_off_leaves_the_old_one_and_nothing_else(
 ) -> None:
     blobs.write_result(1, ".md", b"whole")
 
-    def break_off(stream: io.TextIOBase) -> None:
-        stream.write("half of" * 100_000)
+    def break_off(stream: BinaryIO) -> None:
+        stream.write(b"half of" * 100_000)
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        blobs.write_result(1, ".md", break_off)  # type: ignore[arg-type]
+        blobs.write_result(1, ".md", break_off)
     with blobs.open_result(1, ".md") as stream:
         assert stream.read() == b"whole"
     assert place.names() == {"results/1/document.md"}

@@ -34,6 +34,7 @@ from workers.cli.dead import dead_app
 from workers.cli.doctor import doctor_command
 from workers.cli.evaluate import evaluate_command
 from workers.cli.explain import explain_command
+from workers.cli.export import export_command
 from workers.cli.ingest import ingest_command
 from workers.cli.keys import keys_app
 from workers.cli.plan import plan_command
@@ -61,6 +62,7 @@ app.command("ingest")(ingest_command)
 app.command("watch")(watch_command)
 app.command("quote")(quote_command)
 app.command("explain")(explain_command)
+app.command("export")(export_command)
 app.command("evaluate")(evaluate_command)
 app.command("calibrate")(calibrate_command)
 app.command("tokens")(tokens_command)

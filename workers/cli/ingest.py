@@ -19,7 +19,7 @@ from workers.cli.pool_ingest import (
     refuse_without_pool,
 )
 from workers.cli.reading_options import (
-    ALL_FORMATS,
+    USUAL_FORMATS,
     CostCentre,
     EngineName,
     Formats,
@@ -63,7 +63,7 @@ def ingest_command(
     plan: Plan = None,
     vlm_wait: VlmWait = None,
     cost_centre: CostCentre = None,
-    formats: Formats = ALL_FORMATS,
+    formats: Formats = USUAL_FORMATS,
     password: Password = None,
     password_file: PasswordFile = None,
     quote: Annotated[

@@ -14,11 +14,12 @@ import typer
 
 from models.choices import RoutePolicy, TriageProfile
 from models.errors import SettingsError
+from pipeline.exports.formats import DEFAULT_FORMATS, FORMATS
 from workers.cli.arguments import named_path, password_text
 from workers.cli.printable import printable
 
-FORMATS = ("markdown", "json")
-ALL_FORMATS = ",".join(FORMATS)
+FORMAT_NAMES = ", ".join(FORMATS)
+USUAL_FORMATS = ",".join(DEFAULT_FORMATS)
 
 
 class Engine(StrEnum):
@@ -63,7 +64,9 @@ VlmWait = Annotated[
         min=0, metavar="SECONDS", help="How long a page waits for a VLM that does not answer; by default 120."
     ),
 ]
-Formats = Annotated[str, typer.Option("--format", metavar="LIST", help="markdown, json or both.")]
+Formats = Annotated[
+    str, typer.Option("--format", metavar="LIST", help=f"What is written, of {FORMAT_NAMES}.")
+]
 CostCentre = Annotated[str | None, typer.Option(metavar="NAME", help="Who pays: a team, or team/project.")]
 Password = Annotated[
     list[str] | None,
@@ -110,7 +113,7 @@ def parsed_formats(names: str) -> tuple[str, ...]:
     unknown = [name for name in chosen if name not in FORMATS]
     if unknown or not chosen:
         raise typer.BadParameter(
-            f"{names!r}: choose from {', '.join(FORMATS)}, separated by commas", param_hint="--format"
+            f"{names!r}: choose from {FORMAT_NAMES}, separated by commas", param_hint="--format"
         )
     return chosen
 

@@ -157,7 +157,7 @@ def fetch_command(
     ],
     formats: Annotated[
         str | None,
-        typer.Option("--format", metavar="LIST", help="markdown, json or both; by default all it asked for."),
+        typer.Option("--format", metavar="LIST", help="As of ingest; by default all it asked for."),
     ] = None,
 ) -> None:
     """Follow a submission to its end and write its results, as `doctriage ingest` does.

@@ -15,7 +15,7 @@ from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
 from workers.cli.pool_ingest import Chosen, ExecutorName, Priority, refuse_without_pool
 from workers.cli.printable import printable
 from workers.cli.reading_options import (
-    ALL_FORMATS,
+    USUAL_FORMATS,
     CostCentre,
     EngineName,
     Formats,
@@ -98,7 +98,7 @@ def watch_command(
     plan: Plan = None,
     vlm_wait: VlmWait = None,
     cost_centre: CostCentre = None,
-    formats: Formats = ALL_FORMATS,
+    formats: Formats = USUAL_FORMATS,
     password: Password = None,
     password_file: PasswordFile = None,
     executor: ExecutorName = None,

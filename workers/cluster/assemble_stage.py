@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TextIO
+from typing import BinaryIO
 
 from models.errors import DocumentFailed
 from models.pool import Queue
@@ -11,7 +11,9 @@ from pipeline.publish import DocumentOutput, ReadingUnfinished, document_outputs
 from pipeline.store import SourceToAssemble
 from workers.cluster.host import Host
 from workers.cluster.observed import Work, nothing_found, observed_work
+from workers.cluster.ocr_stage import password_of
 from workers.cluster.wishes import Wishes
+from workers.originals import original_of
 
 
 def assemble(host: Host) -> Counter[Queue]:
@@ -63,6 +65,12 @@ def _written(host: Host, source: SourceToAssemble) -> int:
         document=source.document,
         source=source.name,
         formats=Wishes.from_json(source.terms.wishes).formats,
+        original=lambda: original_of(
+            source.document,
+            host.blobs,
+            host.settings_of(source.terms),
+            password_of(host, source.document, source.terms),
+        ),
     ):
         failed_pages = _kept(host, source.source_id, output)
     return failed_pages
@@ -71,7 +79,7 @@ def _written(host: Host, source: SourceToAssemble) -> int:
 def _kept(host: Host, source_id: int, output: DocumentOutput) -> int:
     failed_pages = 0
 
-    def write(stream: TextIO) -> None:
+    def write(stream: BinaryIO) -> None:
         nonlocal failed_pages
         failed_pages = output.write(stream)
 

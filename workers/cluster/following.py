@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
+import shutil
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,7 +17,8 @@ from models.pool import SourceState
 from models.tables import PageState
 from pipeline.blobs import BlobStore
 from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE
-from pipeline.publish import WRITERS, written_whole
+from pipeline.exports.formats import FORMATS
+from pipeline.publish import written_whole
 from pipeline.store import SettledPage, SourceRecord, Store, SubmissionProgress
 from workers.events import (
     DocumentFinished,
@@ -141,12 +142,11 @@ class Follower:
         )
 
     def _brought_home(self, source: SourceRecord, name: str) -> Path:
-        suffix, _ = WRITERS[name]
+        suffix = FORMATS[name].suffix
         stem = self.out_dir / source.output_stem
         path = stem.with_name(stem.name + suffix)
         with self.blobs.open_result(source.source_id, suffix) as stream, written_whole(path) as written:
-            for text in codecs.iterdecode(iter(lambda: stream.read(2**20), b""), "utf-8"):
-                written.write(text)
+            shutil.copyfileobj(stream, written.buffer)
         return path
 
     def _failed_pages(self, source: SourceRecord) -> int:

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from models.choices import RoutePolicy, TriageProfile
+from pipeline.exports.formats import DEFAULT_FORMATS
 from pipeline.settings import Settings
-
-DEFAULT_FORMATS = ("markdown", "json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

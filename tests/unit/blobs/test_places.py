@@ -110,7 +110,7 @@ def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, co
 def test_a_disk_that_fills_up_while_an_output_is_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def on_the_full_device(*, dir: Path) -> tuple[int, str]:  # noqa: A002
+    def on_the_full_device(*, dir: Path, prefix: str) -> tuple[int, str]:  # noqa: A002
         path = dir / "output"
         path.symlink_to("/dev/full")
         return os.open(path, os.O_RDWR), str(path)
@@ -118,5 +118,5 @@ def test_a_disk_that_fills_up_while_an_output_is_written_is_said(
     monkeypatch.setattr("tempfile.mkstemp", on_the_full_device)
     blobs = BlobStore(tmp_path / "home")
     with pytest.raises(StoreUnavailable, match="the disk is full; free some space"):
-        blobs.write_result(1, ".md", lambda stream: stream.write("text " * 100_000))
+        blobs.write_result(1, ".md", lambda stream: stream.write(b"text " * 100_000))
     assert not list((tmp_path / "home" / "incoming").iterdir())
