@@ -223,10 +223,31 @@ def test_two_who_look_tell_of_each_document_once(store: Store, receiver: Callbac
 def test_a_closed_desk_begins_nothing_more(store: Store, receiver: CallbackReceiver) -> None:
     over(store, receiver.url())
     closed = desk(store)
-    closed.close()
+    closed.close(patience_s=60)
     closed.look()
     closed.wait()
     assert receiver.received == []
+
+
+def test_whoever_closes_waits_for_what_is_under_way_no_longer_than_said(store: Store) -> None:
+    import threading
+
+    begun, may_end = threading.Event(), threading.Event()
+
+    def sender(_: str, **__: Any) -> Answer:
+        begun.set()
+        may_end.wait(60)
+        return Answer(status=204)
+
+    upload_id = over(store, "https://receiver.example/")
+    looking = desk(store, sender=sender)
+    looking.look()
+    assert begun.wait(60)
+    looking.close(patience_s=0.05)
+    assert only(store, upload_id).state is CallbackState.WAITING
+    may_end.set()
+    looking.wait()
+    assert only(store, upload_id).state is CallbackState.DELIVERED
 
 
 def test_a_redirect_is_not_followed(receiver: CallbackReceiver) -> None:

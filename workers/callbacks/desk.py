@@ -48,7 +48,7 @@ class Message:
 
 class CallbackDesk:
     """Any number of them may work on one database. ``look`` does not wait for deliveries, which threads of its own
-    make; ``close`` waits for those under way."""
+    make; ``close`` waits for those under way, for a while."""
 
     def __init__(
         self, store: CallbackStore, settings: ApiSettings, document_of: DocumentOf, *, sender: Send = send
@@ -74,17 +74,17 @@ class CallbackDesk:
             self._all_from_s = now_s + ALL_LOOKED_AT_EVERY_S
         self._begin()
 
-    def wait(self) -> None:
+    def wait(self, patience_s: float = threading.TIMEOUT_MAX) -> None:
         """Until nothing is due any more."""
-        while threads := self._at_work():
-            for thread in threads:
-                thread.join()
+        until_s = time.monotonic() + patience_s
+        while (threads := self._at_work()) and time.monotonic() < until_s:
+            threads[0].join(max(0.0, until_s - time.monotonic()))
 
-    def close(self) -> None:
-        """What was not begun is left to the next who looks."""
+    def close(self, *, patience_s: float) -> None:
+        """What was not begun is left to the next who looks, as is what is under way for longer."""
         with self._lock:
             self._is_closed = True
-        self.wait()
+        self.wait(patience_s)
 
     def deliver_due(self) -> int:
         """Until nothing is due any more that may be delivered now; how many deliveries were tried. Raises
@@ -110,7 +110,7 @@ class CallbackDesk:
                 return
             thread = threading.Thread(target=self._work, name="callbacks", daemon=True)
             self._threads.add(thread)
-        thread.start()
+            thread.start()
 
     def _work(self) -> None:
         try:

@@ -17,6 +17,8 @@ from workers.cluster.keeping import Keeping
 from workers.logs import set_up_service_logs
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+CALLBACKS_UNDER_WAY_S: Final = 12.0
+"""They have so long when it is to stop: a little longer than any takes."""
 
 
 def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
@@ -33,12 +35,15 @@ def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
     ):
         keeping = Keeping(deployment, store, tickets)
         if once:
-            if keeping.look_once().is_broker_away:
+            reconciled = keeping.look_once()
+            keeping.finish()
+            if reconciled.is_broker_away:
                 require_broker(app)
             return
         while True:
             keeping.look()
             if signal.sigtimedwait(STOP_SIGNALS, every_s) is not None:
+                keeping.close(patience_s=CALLBACKS_UNDER_WAY_S)
                 return
 
 

@@ -15,6 +15,8 @@ from workers.owner import current_owner
 
 SLICE_S: Final = 0.5
 """How soon it notices that it is to stop."""
+CALLBACKS_UNDER_WAY_S: Final = 2.0
+"""They have so long then."""
 
 
 def keep(connection: Connection, setup: PoolSetup, place: str) -> None:
@@ -27,6 +29,7 @@ def keep(connection: Connection, setup: PoolSetup, place: str) -> None:
         while not stop.is_set:
             keeping.look()
             _wait(setup, stop, settings.pool.reconcile_every_s)
+        keeping.close(patience_s=CALLBACKS_UNDER_WAY_S)
 
 
 def _wait(setup: PoolSetup, stop: StopFlag, timeout_s: float) -> None:
