@@ -26,6 +26,11 @@ SHORTEST_SECRET: Final = 4
 IN_A_URL: Final = re.compile(r"(\w[\w+.-]*://)[^\s/@\"'?#]*:[^\s/@\"']*@")
 """Who may enter, as an address names them."""
 
+A_KEY: Final = re.compile(r"(dt_[a-z0-9]{10}_)[A-Za-z0-9]{8,}")
+"""A key of the API, cut short or not; its prefix may be said."""
+A_TOKEN: Final = re.compile(r"eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?", re.ASCII)
+"""A JSON Web Token."""
+
 LOUD_LIBRARIES: Final = ("celery", "kombu.connection")
 """They say what the pool does. What others say below a warning may quote documents and requests."""
 
@@ -35,7 +40,7 @@ Fields = MutableMapping[str, Any]
 
 
 def set_up_logs(level: str, secrets: Iterable[str] = ()) -> None:
-    """``secrets`` are hidden wherever they turn up, as are passwords in addresses."""
+    """``secrets`` are hidden wherever they turn up, as are passwords in addresses, keys of the API and tokens."""
     structlog.configure(
         processors=[
             *_first_processors(),
@@ -121,7 +126,8 @@ class _Rendered:
         line = str(self._render(logger, name, fields))
         if self._secrets is not None:
             line = self._secrets.sub(HIDDEN, line)
-        return IN_A_URL.sub(rf"\1{HIDDEN}@", line)
+        line = IN_A_URL.sub(rf"\1{HIDDEN}@", line)
+        return A_TOKEN.sub(HIDDEN, A_KEY.sub(rf"\1{HIDDEN}", line))
 
 
 def _parts(secret: str) -> Iterator[str]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 import structlog
 
 from models.page import Route
 from pipeline.settings import Settings, load_settings
+from workers.api_keys import new_key
 from workers.events import DocumentFinished, DocumentRejectedEvent, PageFinished
 from workers.logs import log_event, secrets_of, set_up_logs, set_up_service_logs
 
@@ -168,3 +170,23 @@ def test_a_password_in_any_address_is_hidden(
     structlog.get_logger().info("told", address=address)
     [line] = lines_of(capsys)
     assert line["address"] == shown
+
+
+def test_no_key_and_no_token_is_in_a_line_wherever_they_turn_up(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_service_logs(settings)
+    key, cut_short = new_key(), new_key()
+    token = jwt.encode({"sub": "ada"}, "s" * 64, algorithm="HS256")
+    shown = (key.text, cut_short.text[:-20], token)
+    log = structlog.get_logger()
+    for word in shown:
+        log.warning("told", headers={"authorization": f"Bearer {word}"}, path=f"/v1/documents?key={word}&x=1")
+        log.warning(word)
+        logging.getLogger("uvicorn.access").warning("GET /v1/documents?key=%s", word)
+        logging.getLogger("uvicorn.error").error("failed", exc_info=ValueError(f"Bearer:\n{word}\n"))
+    written = capsys.readouterr().err
+    assert len([json.loads(line) for line in written.splitlines()]) == 12
+    assert f"dt_{key.prefix}_***" in written
+    for secret in (key.secret, cut_short.secret[:-20], token.split(".")[1], token.split(".")[2]):
+        assert secret not in written
