@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from models.errors import PageNotFound
 from pipeline.chargeback.focus import csv_line, focus_rows, header_line
-from pipeline.chargeback.statement import LedgerSum, Statement, statement_of
+from pipeline.chargeback.statement import LedgerSum, OpenCalls, Statement, statement_of
 from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
@@ -91,16 +91,18 @@ def opened_ledger(settings: Settings) -> Iterator[StatementStore]:
 
 
 def read_statement(
-    ledger: StatementStore, by: StatementBy, window: Window
+    ledger: StatementStore, by: StatementBy, window: Window, *, cost_centre: str | None = None
 ) -> tuple[Statement, Mapping[str, str]]:
-    """With the names of its documents, by id."""
+    """With the names of its documents, by id. One of a ``cost_centre`` and its projects says nothing of open calls,
+    which are told for all together."""
     first_day, end_day = window.days
+    is_of_all = cost_centre is None
     statement = statement_of(
-        ledger.sums((by,), first_day, end_day),
+        ledger.sums((by,), first_day, end_day, cost_centre=cost_centre),
         by=by,
         first_day=first_day,
         end_day=end_day,
-        open_calls=ledger.open_calls(window.end_s),
+        open_calls=ledger.open_calls(window.end_s) if is_of_all else OpenCalls(calls=0, reserved_tokens=0),
     )
     if by is not StatementBy.DOCUMENT:
         return statement, {}

@@ -103,13 +103,7 @@ class PurgeStore:
         """Erase the document; what there was. Submissions that waited for it alone are over with the next repair.
         Raises DocumentInUse."""
         with self._database.write() as session:
-            readings = _locked(session, document_id)
-            _refuse_in_use(session, document_id, readings, is_alive)
-            held = _held(session, document_id, readings)
-            erase_calls_and_pages(session, readings)
-            erase_sources(session, document_id, readings, held.names)
-            erase_document(session, document_id, readings)
-            return held
+            return purge_in(session, document_id, is_alive)
 
     def outputs_settled_before(self, when_s: float, *, limit: int) -> tuple[int, ...]:
         """Sources of the pool that were settled before then and whose outputs are still kept, the oldest first."""
@@ -148,6 +142,22 @@ class PurgeStore:
                 if one is not None
             }
         return tuple(sorted(one for one in found if not one.startswith(PURGED)))
+
+
+def purge_in(session: Session, document_id: str, is_alive: Callable[[str], bool]) -> HeldDocument:
+    """``PurgeStore.purge`` within a transaction. Raises DocumentInUse."""
+    readings = _locked(session, document_id)
+    _refuse_in_use(session, document_id, readings, is_alive)
+    held = _held(session, document_id, readings)
+    erase_calls_and_pages(session, readings)
+    erase_sources(session, document_id, readings, held.names)
+    erase_document(session, document_id, readings)
+    return held
+
+
+def refuse_in_use(session: Session, document_id: str, is_alive: Callable[[str], bool]) -> None:
+    """Nobody begins to work on it until the transaction ends. Raises DocumentInUse."""
+    _refuse_in_use(session, document_id, _locked(session, document_id), is_alive)
 
 
 def _readings(session: Session, document_id: str) -> Sequence[int]:

@@ -108,27 +108,51 @@ def _nameless(number: InstrumentedAttribute[int]) -> ColumnElement[str]:
 
 def erase_document(session: Session, document_id: str, readings: Sequence[int]) -> None:
     """Its readings are those of a document without a name from now on."""
-    document = session.get(DocumentRow, document_id)
-    if document is not None and readings:
-        nameless = DocumentRow(
-            document_id=f"{PURGED}-{uuid.uuid4().hex}",
-            media_type=document.media_type,
-            byte_count=0,
-            page_count=0,
-            attachments=[],
-            created_at_s=time.time(),
-        )
-        session.add(nameless)
-        session.flush()
-        session.execute(
-            update(ReadingRow)
-            .where(ReadingRow.reading_id.in_(readings))
-            .values(
-                document_id=nameless.document_id,
-                fingerprint=_nameless(ReadingRow.reading_id),
-                cpu_fingerprint=None,
-                state=ReadingState.COMPLETE,
-                submission_id=None,
-            )
-        )
+    _make_nameless(session, document_id, readings)
     session.execute(delete(DocumentRow).where(DocumentRow.document_id == document_id))
+
+
+def erase_source_alone(session: Session, source_id: int) -> None:
+    """One that is settled, of a document that others have brought too; with the pages of its reading, where no other
+    has that."""
+    source = session.get(SourceRow, source_id)
+    if source is None:
+        return
+    reading = None if source.reading_id is None else session.get(ReadingRow, source.reading_id)
+    source.name = source.output_stem = f"{PURGED}-{source_id}"
+    source.reading_id = source.blob_id = source.byte_count = source.written_at_s = None
+    source.error_code, source.error_message = PURGED, "it was erased"
+    session.flush()
+    if reading is None:
+        return
+    others = select(SourceRow.source_id).where(SourceRow.reading_id == reading.reading_id)
+    if session.scalar(others.limit(1)) is None:
+        erase_calls_and_pages(session, [reading.reading_id])
+        _make_nameless(session, reading.document_id, [reading.reading_id])
+
+
+def _make_nameless(session: Session, document_id: str, readings: Sequence[int]) -> None:
+    document = session.get(DocumentRow, document_id)
+    if document is None or not readings:
+        return
+    nameless = DocumentRow(
+        document_id=f"{PURGED}-{uuid.uuid4().hex}",
+        media_type=document.media_type,
+        byte_count=0,
+        page_count=0,
+        attachments=[],
+        created_at_s=time.time(),
+    )
+    session.add(nameless)
+    session.flush()
+    session.execute(
+        update(ReadingRow)
+        .where(ReadingRow.reading_id.in_(readings))
+        .values(
+            document_id=nameless.document_id,
+            fingerprint=_nameless(ReadingRow.reading_id),
+            cpu_fingerprint=None,
+            state=ReadingState.COMPLETE,
+            submission_id=None,
+        )
+    )

@@ -77,14 +77,19 @@ class StatementStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def sums(self, by: Collection[StatementBy], first_day: str, end_day: str) -> tuple[LedgerSum, ...]:
-        """The ledger's entries, told apart at least by what a statement tells apart and by ``by``. Not by a cursor, for
-        which PostgreSQL uses one process alone."""
+    def sums(
+        self, by: Collection[StatementBy], first_day: str, end_day: str, *, cost_centre: str | None = None
+    ) -> tuple[LedgerSum, ...]:
+        """The ledger's entries, told apart at least by what a statement tells apart and by ``by``; of one cost centre
+        and its projects where one is named. Not by a cursor, for which PostgreSQL uses one process alone."""
         with self._database.read() as session:
             is_sqlite = session.get_bind().dialect.name == "sqlite"
             if not is_sqlite and StatementBy.DOCUMENT not in by:
                 prefer_the_index(session)
             query = sums_query(by, first_day, end_day, is_sqlite=is_sqlite)
+            if cost_centre is not None:
+                below = LedgerRow.cost_centre.startswith(f"{cost_centre}/", autoescape=True)
+                query = query.where(or_(LedgerRow.cost_centre == cost_centre, below))
             return tuple(_ledger_sum(row) for row in session.execute(query))
 
     def open_calls(self, before_s: float) -> OpenCalls:

@@ -90,6 +90,16 @@ def arriving(session: Session, blob_id: str) -> tuple[Sequence[tuple[int, str]],
     return [(row[0], row[1]) for row in rows if row[0] is not None], bool(rows[0][2])
 
 
+def has_other_sources(session: Session, document_id: str, source_id: int) -> bool:
+    """Whether others than this one have brought the document."""
+    readings = select(ReadingRow.reading_id).where(ReadingRow.document_id == document_id)
+    others = select(SourceRow.source_id).where(
+        SourceRow.source_id != source_id,
+        or_(SourceRow.blob_id == document_id, SourceRow.reading_id.in_(readings)),
+    )
+    return session.scalar(others.limit(1)) is not None
+
+
 def records_query() -> Select[*tuple[Any, ...]]:
     return (
         select(

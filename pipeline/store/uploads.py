@@ -10,20 +10,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from models.api_tables import ArrivingBlobRow, UploadRow
 from models.errors import IdempotencyKeyReused
 from pipeline.store.api_keys import refuse_beyond_quota
-from pipeline.store.database import Database, insert_missing
+from pipeline.store.database import insert_missing
 from pipeline.store.pool_bounds import refuse_beyond
 from pipeline.store.pool_records import PoolLimits
+from pipeline.store.purge import purge_in, refuse_in_use
+from pipeline.store.purge_statements import erase_source_alone
+from pipeline.store.upload_pages import UploadPages
 from pipeline.store.upload_records import Accepted, NewUpload, UploadFilter, UploadPlace, UploadRecord
 from pipeline.store.upload_statements import (
     add_submission,
     arriving,
     conditions,
+    has_other_sources,
     lock_bytes,
     records_query,
     upload_columns,
@@ -34,10 +38,7 @@ Erase = Callable[[str], object]
 """Takes the bytes of that name out of the blob store; nothing happens where there are none."""
 
 
-class UploadStore:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class UploadStore(UploadPages):
     def require_room(self, limits: PoolLimits) -> None:
         """Before anything is sent. Raises PoolBusy."""
         with self._database.read() as session:
@@ -116,6 +117,29 @@ class UploadStore:
         with self._database.read() as session:
             return with_pages(session, session.execute(query).all())
 
+    def erase(self, upload_id: str, is_alive: Callable[[str], bool], erase: Erase) -> None:
+        """Erase the document of an upload that is over; of the upload its row stays, without the sender's words. What
+        others have brought too, bytes and pages, stays theirs. Raises DocumentInUse."""
+        record = self.find(upload_id)
+        if record is None or record.erased_at_s is not None:
+            return
+        document_id = record.document_id or record.blob_id
+        with self._database.write() as session:
+            if document_id is not None:
+                lock_bytes(session, document_id)
+                _erase_document(session, record, document_id, is_alive, erase)
+            session.execute(
+                update(UploadRow)
+                .where(UploadRow.upload_id == upload_id)
+                .values(
+                    erased_at_s=time.time(),
+                    details=None,
+                    callback_url=None,
+                    idempotency_key=None,
+                    request_sha256=None,
+                )
+            )
+
     def _erase_of_dead(self, blob_id: str, dead: Sequence[str], erase: Erase) -> int:
         with self._database.write() as session:
             lock_bytes(session, blob_id)
@@ -170,6 +194,19 @@ def _made_by(
             "another request came with this Idempotency-Key before; use a new key for a new request"
         )
     return Accepted(upload_id=row.upload_id, is_new=False)
+
+
+def _erase_document(
+    session: Session, record: UploadRecord, document_id: str, is_alive: Callable[[str], bool], erase: Erase
+) -> None:
+    """The bytes are locked by the caller."""
+    notes, _ = arriving(session, document_id)
+    if notes or has_other_sources(session, document_id, record.source_id):
+        erase_source_alone(session, record.source_id)
+        return
+    refuse_in_use(session, document_id, is_alive)
+    erase(document_id)
+    purge_in(session, document_id, is_alive)
 
 
 def _erase_unnamed(session: Session, blob_id: str, erase: Erase) -> None:

@@ -11,9 +11,10 @@ from pipeline.policy import load_policy
 from pipeline.policy_signals import FORMS
 from pipeline.settings import setting_variables
 from workers.cli import app
-from workers.cluster.metric_names import POOL_METRICS, WORKER_METRICS
+from workers.cluster.metric_names import API_METRICS, POOL_METRICS, WORKER_METRICS
 
 ROOT = Path(__file__).parent.parent.parent
+ALL_METRICS = (*POOL_METRICS, *WORKER_METRICS, *API_METRICS)
 
 
 def test_the_triage_page_lists_every_hard_rule_with_its_value() -> None:
@@ -35,7 +36,7 @@ def test_the_observability_page_lists_every_metric_with_its_kind_and_labels() ->
     page = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(doctriage_\w+)` \| (\w+) \| (\S+(?:, \S+)*) \| (.+) \|$", page, re.MULTILINE)
     listed = {name: (kind, tuple(re.findall(r"\w+", labels))) for name, kind, labels, _ in rows}
-    metrics = {metric.name: (str(metric.kind), metric.labels) for metric in (*POOL_METRICS, *WORKER_METRICS)}
+    metrics = {metric.name: (str(metric.kind), metric.labels) for metric in ALL_METRICS}
     assert len(rows) == len(listed)
     assert listed == metrics
     named = set(re.findall(r"doctriage_[a-z_]+", page)) - {"doctriage_"}

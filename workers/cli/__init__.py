@@ -43,6 +43,7 @@ from workers.cli.printable import printable
 from workers.cli.purge import purge_command
 from workers.cli.quote import quote_command
 from workers.cli.reviews import reviews_app
+from workers.cli.serve import serve_command
 from workers.cli.submissions import submissions_app
 from workers.cli.tokens import tokens_command
 from workers.cli.watch import watch_command
@@ -75,6 +76,7 @@ app.add_typer(prices_app, name="prices")
 app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
 app.add_typer(keys_app, name="keys")
+app.command("serve")(serve_command)
 app.command("worker")(worker_command)
 app.command("beat")(beat_command)
 app.command("doctor")(doctor_command)

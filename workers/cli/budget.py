@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.budget import Budget, BudgetMonth, Level, WhenSpent
+from models.budget import Budget, BudgetMonth, WhenSpent
 from pipeline.chargeback.echoes import echoed
 from workers.cli.arguments import alternatives, cost_centre, one_of, whole_number
 
@@ -135,7 +135,9 @@ def show_command(
     with _budgets() as budgets:
         stands = budgets.in_past_month(month) if month < this_month else budgets.in_month(month)
     if as_json:
-        document = {"month": month, "budgets": [_document(one) for one in stands]}
+        from workers.budget_json import budget_json
+
+        document = {"month": month, "budgets": [budget_json(one) for one in stands]}
         typer.echo(json.dumps(document, ensure_ascii=False))
     else:
         _print_budgets(stands, month)
@@ -179,29 +181,6 @@ def _given(parse: Callable[[str], int | None], text: str, option: str) -> int | 
         return parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
-
-
-def _document(budget: BudgetMonth) -> dict[str, object]:
-    return {
-        "cost_centre": budget.cost_centre,
-        "money": None if budget.money is None else _money_document(budget.money, budget.currency),
-        "tokens": None if budget.tokens is None else _amounts(budget.tokens),
-        "warn_percent": budget.warn_percent,
-        "when_spent": budget.when_spent.value,
-        "is_warned_of": budget.is_warned_of,
-    }
-
-
-def _money_document(level: Level, currency: str | None) -> dict[str, str | None]:
-    """Amounts are text, as in the price book."""
-    from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
-
-    amounts = {name: amount_text(micro, MONEY_DECIMALS) for name, micro in _amounts(level).items()}
-    return {"currency": currency, **amounts}
-
-
-def _amounts(level: Level) -> dict[str, int]:
-    return {"limit": level.limit, "spent": level.spent, "reserved": level.reserved, "left": level.left}
 
 
 def _print_uncounted(spent_micro: Mapping[str, int], month: str) -> None:

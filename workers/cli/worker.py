@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,14 +60,16 @@ def worker_command(
     raise typer.Exit(run_worker(settings, plan))
 
 
-def service_settings(metrics_port: int | None) -> Settings:
-    """What a service does is logged unless the settings say what is."""
+def service_settings(
+    metrics_port: int | None, overrides: Mapping[str, Mapping[str, object]] | None = None
+) -> Settings:
+    """What a service does is logged unless the settings say what is. ``overrides`` are by section."""
     from pipeline.settings import load_settings
 
-    overrides: dict[str, object] = {}
+    given: dict[str, object] = {name: section for name, section in (overrides or {}).items() if section}
     if metrics_port is not None:
-        overrides["pool"] = {"metrics_port": metrics_port}
-    settings = load_settings(overrides)
+        given["pool"] = {"metrics_port": metrics_port}
+    settings = load_settings(given)
     if "log_level" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"log_level": "info"})

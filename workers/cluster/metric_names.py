@@ -126,3 +126,13 @@ BREAKER: Final = _gauge(
 PROCESS_METRICS: Final = (STAGE_SECONDS, PAGES_READ, RETRIES, REFUSED, UNUSED_TICKETS, PUT_OFF, CALL_SECONDS)
 VLM_METRICS: Final = (CALLS_IN_FLIGHT, CALL_LIMIT, BREAKER)
 WORKER_METRICS: Final = (*PROCESS_METRICS, MEMORY, *VLM_METRICS)
+
+# The API, of the server's process.
+
+API_REQUESTS: Final = _counter(
+    "api_requests", "Requests that were answered, by the path's pattern.", "method", "route", "status"
+)
+API_SECONDS: Final = _histogram("api_request_seconds", "Time until the answer was sent whole.", "route")
+API_BYTES: Final = _counter("api_received_bytes", "Bytes of requests.")
+
+API_METRICS: Final = (API_REQUESTS, API_SECONDS, API_BYTES)

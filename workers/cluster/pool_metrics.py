@@ -34,10 +34,11 @@ log = structlog.get_logger()
 
 class PoolCollector(Collector):
     """Asks at most one question at a time, whoever scrapes. A database or a broker that is away leaves out what it
-    would have said. ``tickets`` are this collector's own: its questions come on threads of their own."""
+    would have said. ``tickets`` are this collector's own: its questions come on threads of their own. Without a broker
+    there are none."""
 
     def __init__(
-        self, store: Store, tickets: Tickets, *, clock: Callable[[], float] = time.monotonic
+        self, store: Store, tickets: Tickets | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._pool = store.pool
         self._figures = PoolFigures(store.database)
@@ -82,6 +83,8 @@ class PoolCollector(Collector):
         yield _gauge(names.PLACES_TAKEN, [((_shown(one.service),), one.taken) for one in places])
 
     def _from_broker(self) -> tuple[Family, ...]:
+        if self._tickets is None:
+            return ()
         try:
             depths = [((str(queue),), self._tickets.depth(queue)) for queue in Queue]
         except BrokerUnavailable as error:

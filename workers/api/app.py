@@ -1,0 +1,79 @@
+"""The application: routes, errors, and what stands around every answer."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from workers.api import (
+    callbacks_routes,
+    documents_routes,
+    events,
+    health_routes,
+    money_routes,
+    pages_routes,
+    results_routes,
+)
+from workers.api.access import AccessHeaders
+from workers.api.metrics import ApiMetrics, CountedRequests
+from workers.api.parts import Parts
+from workers.api.problems import add_handlers
+
+OPENAPI_PATH: Final = "/v1/openapi.json"
+
+SAFE_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "referrer-policy": "no-referrer",
+}
+"""A document's text is a stranger's: no browser is to run any of it."""
+
+
+def make_app(parts: Parts, metrics: ApiMetrics) -> FastAPI:
+    app = FastAPI(
+        title="doctriage",
+        version=version("doctriage"),
+        openapi_url=OPENAPI_PATH,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.parts = parts
+    app.state.access = parts.access
+    app.state.metrics = metrics
+    for routes in (
+        documents_routes,
+        results_routes,
+        pages_routes,
+        callbacks_routes,
+        events,
+        money_routes,
+        health_routes,
+    ):
+        app.include_router(routes.router)
+    add_handlers(app)
+    app.add_middleware(AccessHeaders)
+    app.add_middleware(SafeHeaders)
+    app.add_middleware(CountedRequests, metrics=metrics)
+    return app
+
+
+class SafeHeaders:
+    """ASGI middleware. What an answer says itself stays."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SAFE_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, sent if scope["type"] == "http" else send)

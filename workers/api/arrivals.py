@@ -1,0 +1,108 @@
+"""An upload as it arrives: its file goes straight into the blob store's folder for what is not whole yet, hashed on the
+way, never in memory as a whole and never twice on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from anyio.to_thread import run_sync
+from starlette.requests import ClientDisconnect, Request
+
+from models.errors import BodyMalformed, DoctriageError, UploadTooSlow
+from pipeline.blobs import BlobStore, Snapshot
+from workers.api.form import FormParser, boundary_of, too_many_bytes
+
+CHUNK_BYTES: Final = 2**20
+FORM_BYTES: Final = 2**20
+"""What a form may have beside its file."""
+
+DRAINED_BYTES: Final = 32 * 2**20
+DRAINED_S: Final = 5.0
+"""Of an upload that is refused, so much is still read: who is cut off while sending may never see the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    snapshot: Snapshot
+    file_name: str
+    fields: dict[str, str]
+
+
+async def received(request: Request, blobs: BlobStore, *, max_bytes: int, idle_s: float) -> Arrival:
+    """The caller keeps or discards its snapshot. Raises BodyMalformed, BodyUnsupported, RequestInvalid, TooManyBytes,
+    UploadTooSlow and StoreUnavailable; nothing is left of it then."""
+    chunks = aiter(request.stream())
+    try:
+        parser = FormParser(boundary_of(request.headers.get("content-type")), max_bytes)
+        if _announced_bytes(request) > max_bytes + FORM_BYTES:
+            raise too_many_bytes(max_bytes)
+        return await _received(chunks, parser, blobs, idle_s)
+    except ClientDisconnect as error:
+        raise BodyMalformed("the connection ended before the document was there; send it again") from error
+    except DoctriageError:
+        await _drain(chunks)
+        raise
+
+
+def _announced_bytes(request: Request) -> int:
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else 0
+
+
+async def _received(
+    chunks: AsyncIterator[bytes], parser: FormParser, blobs: BlobStore, idle_s: float
+) -> Arrival:
+    with ExitStack() as stack:
+        writer, path = await run_sync(stack.enter_context, blobs.incoming())
+        file = _File(writer, path)
+        while (chunk := await _next(chunks, idle_s)) is not None:
+            parser.feed(chunk)
+            if parser.pending_bytes >= CHUNK_BYTES:
+                await run_sync(file.write, parser.taken())
+        parser.end()
+        await run_sync(file.write, parser.taken())
+        await run_sync(writer.flush)
+    return Arrival(snapshot=file.snapshot(), file_name=parser.file_name or "", fields=parser.fields)
+
+
+class _File:
+    def __init__(self, writer: BinaryIO, path: Path) -> None:
+        self._writer = writer
+        self._path = path
+        self._digest = hashlib.sha256()
+        self._byte_count = 0
+
+    def write(self, chunk: bytes) -> None:
+        self._digest.update(chunk)
+        self._byte_count += len(chunk)
+        self._writer.write(chunk)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(path=self._path, document_id=self._digest.hexdigest(), byte_count=self._byte_count)
+
+
+async def _next(chunks: AsyncIterator[bytes], idle_s: float) -> bytes | None:
+    """None at the end."""
+    try:
+        async with asyncio.timeout(idle_s):
+            return await anext(chunks, None)
+    except TimeoutError as error:
+        raise UploadTooSlow(f"nothing more came for {idle_s:g} s; send it again") from error
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    drained_bytes = 0
+    try:
+        async with asyncio.timeout(DRAINED_S):
+            async for chunk in chunks:
+                drained_bytes += len(chunk)
+                if drained_bytes > DRAINED_BYTES:
+                    return
+    except (TimeoutError, ClientDisconnect):
+        return

@@ -1,0 +1,83 @@
+"""What a server holds from its start to its end, for whoever answers a request."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+from models.errors import TooManyAtOnce
+from pipeline.blobs import BlobStore
+from pipeline.settings import Settings
+from pipeline.store import PoolLimits, Store
+from workers.api.access import Access, Caller, caller
+from workers.tickets import Tickets
+
+if TYPE_CHECKING:
+    from workers.api.drawing import Drawing
+    from workers.api.readiness import Readiness
+
+RETRY_AFTER_S = 5
+
+
+class Gate:
+    """At most so many at a time; the next is sent away."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most = most
+        self._what = what
+        self._free = threading.BoundedSemaphore(most)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Raises ``TooManyAtOnce``."""
+        if not self._free.acquire(blocking=False):
+            raise TooManyAtOnce(
+                f"{self._what}: {self._most} are under way, and no more at a time; try again in {RETRY_AFTER_S} s",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """``owner`` is this process, in the notes about bytes that arrive."""
+
+    settings: Settings
+    store: Store
+    blobs: BlobStore
+    access: Access
+    tickets: Tickets
+    owner: str
+    uploads: Gate
+    streams: Gate
+    quotes: Gate
+    drawing: Drawing
+    readiness: Readiness
+
+    @property
+    def limits(self) -> PoolLimits:
+        pool = self.settings.pool
+        return PoolLimits(
+            max_waiting_pages=pool.max_waiting_pages, max_waiting_sources=pool.max_waiting_sources
+        )
+
+    @property
+    def max_upload_bytes(self) -> int:
+        return self.settings.api.max_upload_bytes or self.settings.intake.max_bytes
+
+
+def parts_of(request: Request) -> Parts:
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+Asking = Annotated[Caller, Depends(caller)]
+House = Annotated[Parts, Depends(parts_of)]
