@@ -71,7 +71,7 @@ def unit_command(name: str) -> list[str]:
     return shlex.split(re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], line))
 
 
-@pytest.mark.parametrize("name", ["migrate", "intake", "ocr", "vlm", "beat", "doctriage"])
+@pytest.mark.parametrize("name", ["migrate", "intake", "ocr", "vlm", "beat", "api", "doctriage"])
 def test_a_container_starts_a_command_that_there_is(
     name: str, all_services: Mapping[str, Mapping[str, Any]]
 ) -> None:

@@ -35,7 +35,7 @@ def all_services(env: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[
 def test_a_new_env_starts_the_broker_it_names_and_every_worker(broker: str, tmp_path: Path) -> None:
     env = new_env(broker)
     started = set(compose(tmp_path, "config", "--services", env=env).stdout.split())
-    assert {"postgresql", broker, "migrate", "intake", "ocr", "beat"} <= started
+    assert {"postgresql", broker, "migrate", "intake", "ocr", "beat", "api"} <= started
     values = assignments(env)
     assert values["COMPOSE_PROFILES"] == broker
     assert f"@{broker}:" in values["DOCTRIAGE_POOL__BROKER_URL"]
@@ -143,7 +143,7 @@ def test_only_what_must_write_to_its_root_may(all_services: Mapping[str, Mapping
 
 
 def test_workers_share_blobs_and_nothing_else(all_services: Mapping[str, Mapping[str, Any]]) -> None:
-    for name in (*WORKERS, "beat", *ONE_SHOT):
+    for name in (*WORKERS, "beat", "api", *ONE_SHOT):
         volumes = all_services[name]["volumes"]
         assert [volume for volume in volumes if volume.startswith("blobs:")] == ["blobs:/blobs:rw"], name
         assert "/var/lib/doctriage" in volumes, name

@@ -125,10 +125,11 @@ def test_the_package_that_is_installed_there_is_whole(tmp_path: Path) -> None:
     assert files - packed == set()
 
 
-def test_the_check_tells_a_worker_that_answers_from_one_that_does_not() -> None:
+@pytest.mark.parametrize("path", ["/metrics", "/readyz"])
+def test_the_check_tells_a_service_that_answers_from_one_that_does_not(path: str) -> None:
     server, thread = start_http_server(0, addr="127.0.0.1", registry=CollectorRegistry())
     port = str(server.server_port)
-    check = [DEPLOY / "healthcheck.py", port]
+    check = [DEPLOY / "healthcheck.py", port, *([] if path == "/metrics" else [path])]
     try:
         assert subprocess.run(check, timeout=60, check=False).returncode == 0
     finally:
@@ -137,7 +138,7 @@ def test_the_check_tells_a_worker_that_answers_from_one_that_does_not() -> None:
         thread.join()
     refused = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
     assert refused.returncode == 1
-    assert f"127.0.0.1:{port}/metrics" in refused.stderr
+    assert f"127.0.0.1:{port}{path}" in refused.stderr
 
 
 @pytest.mark.parametrize("path", sorted(DEPLOY.rglob("*.sh")), ids=lambda path: path.name)
