@@ -17,6 +17,8 @@ from workers.api import (
     money_routes,
     pages_routes,
     results_routes,
+    review_routes,
+    web_routes,
 )
 from workers.api.access import AccessHeaders
 from workers.api.metrics import ApiMetrics, CountedRequests
@@ -53,8 +55,11 @@ def make_app(parts: Parts, metrics: ApiMetrics) -> FastAPI:
         events,
         money_routes,
         health_routes,
+        review_routes,
+        web_routes,
     ):
         app.include_router(routes.router)
+    app.include_router(web_routes.asked_by_the_page)
     add_handlers(app)
     app.add_middleware(AccessHeaders)
     app.add_middleware(SafeHeaders)

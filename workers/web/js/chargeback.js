@@ -1,0 +1,105 @@
+// Who pays what, what triage avoided, and where the budgets stand.
+
+import { json } from "./api.js";
+import { barChart, budgetBar, columnChart } from "./charts.js";
+import { h, replaced } from "./dom.js";
+import { count, money, plural } from "./format.js";
+
+const BY = { team: "Team", day: "Day", model: "Model" };
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+export async function show(main, { signal, query }) {
+  const by = BY[query.get("by")] ? query.get("by") : "team";
+  const span = { from: dayOr(query.get("from"), firstOfMonth()), to: dayOr(query.get("to"), null) };
+  const asked = new URLSearchParams({ by, from: span.from, ...(span.to ? { to: dayAfter(span.to) } : {}) });
+  const [statement, budgets] = await Promise.all([json(`/v1/chargeback?${asked}`, { signal }), json("/v1/budgets", { signal })]);
+  if (signal.aborted) return;
+  replaced(
+    main,
+    h("h1", {}, "Chargeback"),
+    spanForm(by, span),
+    h("section", { "aria-labelledby": "totals-title" }, h("h2", { id: "totals-title", class: "unseen" }, "Totals"), totals(statement)),
+    h("section", { class: "card", "aria-labelledby": "by-title" },
+      h("div", { class: "row between" }, h("h2", { id: "by-title" }, `Cost by ${BY[by].toLowerCase()}`),
+        h("nav", { class: "choices", "aria-label": "Lines" }, Object.entries(BY).map(([name, label]) => h("a", { href: hashOf(name, span), "aria-current": name === by ? "true" : null }, label)))),
+      currencies(statement).map((currency) => chargesIn(statement, by, currency)),
+      statement.lines.length === 0 && h("p", { class: "empty" }, "Nothing was booked in this time.")),
+    h("section", { class: "card", "aria-labelledby": "budgets-title" }, h("h2", { id: "budgets-title" }, `Budgets in ${budgets.month ?? "this month"}`), budgetList(budgets.budgets ?? [])),
+  );
+}
+
+const hashOf = (by, { from, to }) => `#/chargeback?${new URLSearchParams({ by, from, ...(to ? { to } : {}) })}`;
+const dayOr = (text, otherwise) => (text && DAY.test(text) ? text : otherwise);
+const firstOfMonth = () => `${new Date().toISOString().slice(0, 8)}01`;
+// The server's end is the day after the last one.
+const dayAfter = (day) => new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+const currencies = (statement) => [...new Set(statement.lines.map((line) => line.currency))];
+
+function spanForm(by, { from, to }) {
+  const first = h("input", { type: "date", id: "from", value: from, required: true });
+  const last = h("input", { type: "date", id: "to", value: to ?? "" });
+  return h("form", { class: "row filters", on: { submit: (event) => { event.preventDefault(); location.hash = hashOf(by, { from: first.value, to: last.value || null }); } } },
+    h("div", { class: "field" }, h("label", { for: "from" }, "From"), first),
+    h("div", { class: "field" }, h("label", { for: "to" }, "To, included"), last),
+    h("button", { type: "submit" }, "Show"));
+}
+
+function totals(statement) {
+  if (statement.totals.length === 0) return null;
+  return statement.totals.map((total) => h("dl", { class: "totals" }, [
+    ["Cost", money(total.cost, total.currency), total.unpriced_entries > 0 && `${plural(total.unpriced_entries, "entry", "entries")} without a price`],
+    ["Pages", count(total.pages), `${count(total.vlm_pages)} by the VLM`],
+    ["Tokens billed", count(total.prompt_tokens + total.completion_tokens), `${plural(total.vlm_calls, "call")}`],
+    ["Tokens avoided", count(total.avoided_tokens), total.avoided_cost === null ? null : `would cost ${money(total.avoided_cost, total.currency)}`],
+    ["Wasted", count(total.wasted_tokens), `tokens in ${plural(total.wasted_attempts, "attempt")}`],
+  ].map(([name, value, more]) => h("div", { class: "card total" }, h("dt", {}, name), h("dd", {}, h("span", { class: "figure numbers" }, value), more && h("span", { class: "quiet" }, more))))));
+}
+
+function chargesIn(statement, by, currency) {
+  const lines = statement.lines.filter((line) => line.currency === currency);
+  const rows = lines.map((line) => ({ name: nameOf(line, by), value: Number(line.cost ?? 0), text: money(line.cost, currency) }));
+  const title = `Cost by ${BY[by].toLowerCase()} in ${currency}`;
+  return h("figure", { class: "chart" },
+    by === "day" ? columnChart(title, rows) : barChart(title, rows),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, h("table", { class: "figures" },
+      h("caption", { class: "unseen" }, title),
+      h("thead", {}, h("tr", {}, [BY[by], "Pages", "By the VLM", "Prompt", "Answer", "Avoided", "Cost"].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, lines.map((line) => h("tr", {}, h("th", { scope: "row" }, nameOf(line, by)),
+        ...[line.pages, line.vlm_pages, line.prompt_tokens, line.completion_tokens, line.avoided_tokens].map((number) => h("td", { class: "numbers" }, count(number))),
+        h("td", { class: "numbers" }, money(line.cost, currency))))))));
+}
+
+function nameOf(line, by) {
+  const name = line[by] ?? (by === "model" ? "no model" : "none");
+  return line.is_forced_vlm ? `${name} (forced to the VLM)` : name;
+}
+
+function budgetList(budgets) {
+  if (budgets.length === 0) return h("p", { class: "empty" }, "No budget is set. ", h("code", {}, "doctriage budget set"), " sets one.");
+  return [
+    h("ul", { class: "budgets" }, budgets.map((one) => h("li", {},
+      h("div", { class: "row between" }, h("strong", {}, one.cost_centre),
+        h("span", { class: `chip ${isSpent(one) ? "bad" : one.is_warned_of ? "warn" : "good"}` }, isSpent(one) ? "spent" : one.is_warned_of ? `over ${one.warn_percent} %` : "within")),
+      levels(one).map(({ name, level, format }) => [
+        h("div", { class: "row between quiet" }, h("span", {}, `${format(level.spent)} of ${format(level.limit)}`), h("span", {}, `${format(level.left)} left${level.reserved > 0 ? `, ${format(level.reserved)} reserved` : ""}`)),
+        budgetBar(`${one.cost_centre}, ${name}`, level, format)])))),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Budgets as a table" }, h("table", { class: "figures" },
+      h("caption", { class: "unseen" }, "Budgets of this month"),
+      h("thead", {}, h("tr", {}, ["Cost centre", "Of", "Limit", "Spent", "Reserved", "Left", "When spent"].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, budgets.flatMap((one) => levels(one).map(({ name, level, format }) => h("tr", {}, h("th", { scope: "row" }, one.cost_centre), h("td", {}, name),
+        ...["limit", "spent", "reserved", "left"].map((part) => h("td", { class: "numbers" }, format(level[part]))), h("td", {}, one.when_spent))))))),
+  ];
+}
+
+function levels(budget) {
+  const found = [];
+  if (budget.money) {
+    const { currency, ...amounts } = budget.money;
+    const level = Object.fromEntries(Object.entries(amounts).map(([name, text]) => [name, Number(text)]));
+    found.push({ name: "money", level, format: (number) => money(String(number), currency) });
+  }
+  if (budget.tokens) found.push({ name: "tokens", level: budget.tokens, format: (number) => `${count(number)} tokens` });
+  return found;
+}
+
+const isSpent = (budget) => levels(budget).some(({ level }) => level.left <= 0);

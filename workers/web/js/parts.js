@@ -1,0 +1,72 @@
+// Pieces that several views are made of.
+
+import { Problem, saved } from "./api.js";
+import { h } from "./dom.js";
+import { count, measure, plural, ROUTES, words } from "./format.js";
+import { noticeIn } from "./notices.js";
+
+export const FORMATS = [
+  ["markdown", "Markdown"], ["json", "JSON"], ["text", "Text"], ["html", "HTML"], ["pdf", "Searchable PDF"],
+  ["xlsx", "Tables (XLSX)"], ["csv", "Tables (CSV, zip)"], ["hocr", "hOCR"], ["alto", "ALTO"], ["docling", "Docling JSON"],
+];
+
+const STATE_TONES = { queued: "calm", reading: "busy", finished: "good", failed: "bad", cancelled: "calm" };
+export const isOpen = (one) => one.state === "queued" || one.state === "reading";
+
+export function stateChip(state) {
+  return h("span", { class: `chip ${STATE_TONES[state] ?? "calm"}` }, state);
+}
+
+export function routeChip(route, number = null) {
+  return h("span", { class: `chip route-${route}` }, number === null ? null : `${count(number)} `, ROUTES[route] ?? route);
+}
+
+export function routeChips(routes) {
+  return Object.entries(routes ?? {}).filter(([, number]) => number > 0).map(([route, number]) => routeChip(route, number));
+}
+
+export function reasonChip({ signal, measured, threshold }) {
+  const sign = measured >= threshold ? "≥" : "<";
+  return h("li", { class: "chip reason" }, words(signal), " ", h("b", {}, `${measure(measured)} ${sign} ${measure(threshold)}`));
+}
+
+export const settled = (one) => (one.pages?.done ?? 0) + (one.pages?.failed ?? 0);
+
+export function pageProgress(one) {
+  if (one.page_count === null || one.page_count === undefined) {
+    return isOpen(one) ? h("span", { class: "quiet" }, "waiting to be opened") : null;
+  }
+  const failed = one.pages?.failed ?? 0;
+  const text = isOpen(one) ? `${count(settled(one))} of ${plural(one.page_count, "page")}` : plural(one.page_count, "page");
+  return [
+    isOpen(one) && h("progress", { max: one.page_count, value: settled(one), "aria-label": `pages of ${one.name} that are read` }),
+    h("span", { class: "numbers" }, text),
+    failed > 0 && h("span", { class: "chip bad" }, `${count(failed)} failed`),
+  ];
+}
+
+export function downloadMenu(one, place) {
+  const made = FORMATS.filter(([format]) => (one.outputs ?? []).includes(format));
+  if (made.length === 0) return null;
+  const menu = h("details", { class: "menu" }, h("summary", { class: "button", "aria-label": `Download ${one.name}` }, "Download"), h("ul", {}, made.map(([format, label]) => h(
+    "li", {}, h("button", { type: "button", class: "plain", on: { click: () => { menu.open = false; download(one, format, place); } } }, label),
+  ))));
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+  menu.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
+  });
+  return menu;
+}
+
+async function download(one, format, place) {
+  place.replaceChildren();
+  try {
+    await saved(`/v1/documents/${encodeURIComponent(one.id)}/result?format=${format}`, `${one.name}.${format}`);
+  } catch (error) {
+    noticeIn(place)(error instanceof Problem ? error : new Problem({ detail: "the file could not be saved", advice: "try again" }));
+  }
+}
