@@ -27,7 +27,7 @@ from pipeline.exports.searchable_pdf.image_pages import (
     stored_jpeg,
 )
 from pipeline.exports.searchable_pdf.invisible_font import InvisibleFont
-from pipeline.exports.searchable_pdf.original_pages import NotParsed, copied_original
+from pipeline.exports.searchable_pdf.original_pages import PDF_HEADER, NotParsed, copied_original
 from pipeline.exports.searchable_pdf.placement import placed_texts
 from pipeline.exports.searchable_pdf.replay import replayable
 from pipeline.exports.searchable_pdf.text_layer import add_text, page_frame
@@ -35,17 +35,16 @@ from pipeline.exports.searchable_pdf.text_layer import add_text, page_frame
 LOSSLESS: Final = frozenset({MediaType.PNG, MediaType.TIFF, MediaType.BMP, MediaType.GIF})
 """Formats whose pixels are kept; those of the others were never exact."""
 
-PDF_HEADER: Final = b"%PDF-1.7"
 KEPT_IN_MEMORY_BYTES: Final = 2**24
 
 log = structlog.get_logger()
 
 
 def write_searchable_pdf(stream: BinaryIO, header: Json, pages: Pages, original: Original) -> None:
-    """A page that was read by its own text layer stays as it is. A PDF that cannot be parsed has its pages drawn, and
-    so has every image; a page that cannot be drawn is a note that says so. The whole PDF is in memory, compressed as
-    it is. The same input gives the same bytes. Raises ``DocumentEncrypted``, and what ``rasterise_pages`` raises where
-    pages are drawn."""
+    """A page that was read by its own text layer stays as it is, and so do all bytes where no page gets text. A PDF
+    that cannot be parsed has its pages drawn, and so has every image; a page that cannot be drawn is a note that says
+    so. The whole PDF is in memory, compressed as it is. The same input gives the same bytes. Raises
+    ``DocumentEncrypted``, and what ``rasterise_pages`` raises where pages are drawn."""
     with replayable(pages) as replay, tempfile.SpooledTemporaryFile(KEPT_IN_MEMORY_BYTES) as written:
         if not (original.media_type is MediaType.PDF and _is_layered(written, header, replay(), original)):
             _write_drawn(written, replay, original)
@@ -66,8 +65,9 @@ def _is_layered(stream: IO[bytes], header: Json, pages: Pages, original: Origina
 
 
 def _write_layered(stream: IO[bytes], header: Json, pages: Pages, original: Original) -> None:
-    """Raises ``NotParsed``."""
-    with copied_original(original) as writer:
+    """The original's own bytes where there is nothing to add. Raises ``NotParsed``."""
+    with copied_original(original) as copied:
+        writer = copied.writer
         if len(writer.pages) != header["page_count"]:
             raise NotParsed(f"it has {len(writer.pages)} pages here, and {header['page_count']} were read")
         font = InvisibleFont(writer)
@@ -79,8 +79,17 @@ def _write_layered(stream: IO[bytes], header: Json, pages: Pages, original: Orig
                 seen.add(reference.idnum)
             if not (is_failed(page) or has_text_layer(page) or is_shared):
                 _add_words(target, page, writer, font)
-        font.write_into(writer)
-        writer.write(stream)
+        if font.is_used or copied.was_encrypted:
+            _finish(writer, font, stream)
+            return
+    with original.path.open("rb") as stored:
+        shutil.copyfileobj(stored, stream)
+
+
+def _finish(writer: PdfWriter, font: InvisibleFont, stream: IO[bytes]) -> None:
+    if font.is_used:
+        font.write()
+    writer.write(stream)
 
 
 def _add_words(target: PageObject, page: Json, writer: PdfWriter, font: InvisibleFont) -> None:
@@ -92,7 +101,7 @@ def _add_words(target: PageObject, page: Json, writer: PdfWriter, font: Invisibl
 
 def _write_drawn(stream: IO[bytes], replay: Callable[[], Iterator[Json]], original: Original) -> None:
     writer = PdfWriter()
-    writer.pdf_header = PDF_HEADER.decode("ascii")
+    writer.pdf_header = PDF_HEADER
     font = InvisibleFont(writer)
     numbers = [page["page_number"] for page in replay()]
     for page, picture in zip(replay(), _pictures(original, numbers), strict=True):
@@ -100,8 +109,7 @@ def _write_drawn(stream: IO[bytes], replay: Callable[[], Iterator[Json]], origin
             add_note_page(writer, _why_not_shown(page))
         else:
             _add_words(add_picture_page(writer, picture, page), page, writer, font)
-    font.write_into(writer)
-    writer.write(stream)
+    _finish(writer, font, stream)
 
 
 def _pictures(original: Original, page_numbers: list[int]) -> Iterator[Picture | None]:

@@ -1,7 +1,8 @@
-"""A font for text that is found and selected but not seen: every character is an empty box half as wide as high.
+"""A font for text that is found and selected but not seen: every character is a box half as wide as high.
 
-The character codes of a document are given out in the order of first use; a ToUnicode map says what each stands for, so
-that any script can be searched and copied. Tesseract writes its PDFs with a font of the same kind.
+Nothing of it is painted, as the text is shown in render mode 3; but by their outlines PDFium knows where letters are,
+and without any it passes over text that runs up a page. The character codes of a document are given out in the order
+of first use; a ToUnicode map says what each stands for, so that any script can be searched and copied.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from io import BytesIO
 from typing import Final
 
 from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 from fontTools.ttLib.tables._g_l_y_f import Glyph
 from pypdf import PdfWriter
 from pypdf.generic import (
@@ -32,12 +34,19 @@ CODES_A_BLOCK: Final = 100
 
 
 class InvisibleFont:
-    """``text_code`` while pages are written, ``write_into`` once at the end. ``reference`` is what pages refer to."""
+    """``text_code`` and ``reference`` while pages are written, ``write`` at the end."""
 
     def __init__(self, writer: PdfWriter) -> None:
+        self._writer = writer
         self._font = DictionaryObject()
         self._codes: dict[str, int] = {REPLACEMENT: 1}
-        self.reference: IndirectObject = writer._add_object(self._font)
+        self.is_used = False
+
+    @property
+    def reference(self) -> IndirectObject:
+        """What pages refer to."""
+        self.is_used = True
+        return self._writer._add_object(self._font)
 
     def text_code(self, text: str) -> str:
         """The text as a hexadecimal string of a content stream, two bytes a character."""
@@ -51,7 +60,9 @@ class InvisibleFont:
             code = self._codes[character] = len(self._codes) + 1
         return code
 
-    def write_into(self, writer: PdfWriter) -> None:
+    def write(self) -> None:
+        """Once at the end, where it is used."""
+        writer = self._writer
         descendant = _named(
             {
                 "/Type": NameObject("/Font"),
@@ -103,13 +114,13 @@ def _descriptor(writer: PdfWriter) -> DictionaryObject:
 
 
 def _font_program() -> bytes:
-    """A TrueType font of two empty glyphs; the same bytes each time."""
+    """A TrueType font of two boxes; the same bytes each time."""
     names = [".notdef", "any"]
     builder = FontBuilder(EM, isTTF=True)
     builder.font.recalcTimestamp = False
     builder.setupGlyphOrder(names)
     builder.setupCharacterMap({0x20: "any"})
-    builder.setupGlyf({name: Glyph() for name in names})
+    builder.setupGlyf({name: _box() for name in names})
     builder.setupHorizontalMetrics({name: (int(ADVANCE_EM * EM), 0) for name in names})
     builder.setupHorizontalHeader(ascent=EM, descent=-1)
     builder.setupPost(keepGlyphNames=False)
@@ -117,6 +128,15 @@ def _font_program() -> bytes:
     program = BytesIO()
     builder.save(program)
     return program.getvalue()
+
+
+def _box() -> Glyph:
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for corner in ((0, EM), (int(ADVANCE_EM * EM), EM), (int(ADVANCE_EM * EM), 0)):
+        pen.lineTo(corner)
+    pen.closePath()
+    return pen.glyph()
 
 
 def _to_unicode(codes: dict[str, int]) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO, Final
 
 from pypdf import PasswordType, PdfReader, PdfWriter
 from pypdf.errors import DependencyError, PyPdfError
@@ -34,23 +38,47 @@ PARSER_FAULTS: Final = (
 """What pypdf is known to raise on broken bytes."""
 
 
+PDF_HEADER: Final = "%PDF-1.7"
+END_MARKER: Final = b"%%EOF"
+MARKER_WITHIN_BYTES: Final = 1_024
+_HEADER: Final = re.compile(r"%PDF-[12]\.\d")
+"""A file with other bytes before its header has them in this place."""
+
+
 class NotParsed(Exception):
     """pypdf makes nothing of the PDF, or something else than what was read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedOriginal:
+    writer: PdfWriter
+    was_encrypted: bool
+
+
 @contextmanager
-def copied_original(original: Original) -> Iterator[PdfWriter]:
+def copied_original(original: Original) -> Iterator[CopiedOriginal]:
     """Pages, bookmarks, links and attachments of the PDF, without its encryption. Raises ``NotParsed``, also for
     what pypdf raises while the block runs, ``DocumentEncrypted`` without a password and ``WrongPassword``."""
     with _quiet_parser():
         try:
-            with original.path.open("rb") as stream:
-                reader = PdfReader(stream, strict=False)
+            with original.path.open("rb") as stored:
+                reader = PdfReader(_with_end_marker(stored), strict=False)
                 if reader.is_encrypted:
                     _decrypt(reader, original.password)
-                yield PdfWriter(clone_from=reader, keep_initial_header=True)
+                writer = PdfWriter(clone_from=reader)
+                writer.pdf_header = reader.pdf_header if _HEADER.fullmatch(reader.pdf_header) else PDF_HEADER
+                yield CopiedOriginal(writer=writer, was_encrypted=reader.is_encrypted)
         except PARSER_FAULTS as error:
             raise NotParsed(f"{type(error).__name__}: {error}") from error
+
+
+def _with_end_marker(stored: BinaryIO) -> BinaryIO:
+    """pypdf reads no file that lacks it; others look for the objects themselves."""
+    size = stored.seek(0, os.SEEK_END)
+    stored.seek(max(size - MARKER_WITHIN_BYTES, 0))
+    has_marker = END_MARKER in stored.read()
+    stored.seek(0)
+    return stored if has_marker else BytesIO(stored.read() + b"\nstartxref\n0\n" + END_MARKER + b"\n")
 
 
 def _decrypt(reader: PdfReader, password: str | None) -> None:
