@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 ALL_SCOPES: Final = frozenset(str(scope) for scope in KeyScope)
 READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
-HOW_TO_ASK: Final = (
-    "send `Authorization: Bearer KEY` or `X-API-Key: KEY`; `doctriage keys create` makes a key"
-)
+HOW_TO_ASK: Final = "send `Authorization: Bearer KEY` or `X-API-Key: KEY` (`doctriage keys create` makes one)"
 REALM: Final = 'Bearer realm="doctriage"'
 
 HIDDEN_UNTIL_SENT: Final = "access"
@@ -233,7 +231,10 @@ def _refuse_other_pages(request: Request) -> None:
     host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     origin = request.headers.get("origin")
     if not is_loopback(host) or (origin is not None and not is_loopback(urlsplit(origin).hostname or "")):
-        raise NotAuthenticated("without keys this server answers this machine alone, by the name localhost")
+        raise NotAuthenticated(
+            "without keys this server answers programs of this machine alone; call it localhost, and from no page of "
+            "another site"
+        )
 
 
 def _key_caller(key: ApiKeyRecord) -> Caller:

@@ -51,12 +51,10 @@ def callback_target(url: str, settings: ApiSettings) -> Target:
     """What the address says, without asking anybody. Raises ``CallbackUrlRefused``."""
     parts, port = _parts(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and settings.callback_http):
-        raise CallbackUrlRefused(
-            "write the callback's address with https://: without TLS anybody can read it"
-        )
+        raise CallbackUrlRefused("without TLS anybody can read a callback; write its address with https://")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise CallbackUrlRefused(
-            "leave user, password and fragment out of the callback's address: it is logged"
+            "the callback's address is shown to others; leave user, password and fragment out of it"
         )
     target = Target(
         scheme=parts.scheme,
@@ -126,5 +124,6 @@ def _refuse_inner_literal(host: str, settings: ApiSettings) -> None:
         return
     if not may_be_reached(address, settings):
         raise CallbackUrlRefused(
-            f"{host} is no public address; callbacks go to one, or to a network of DOCTRIAGE_API__CALLBACK_NETWORKS"
+            f"{host} is no public address; name one that is, or have its network allowed by "
+            "DOCTRIAGE_API__CALLBACK_NETWORKS"
         )
