@@ -8,11 +8,14 @@ from __future__ import annotations
 from celery import Celery
 from kombu import Exchange
 from kombu import Queue as BrokerQueue
+from kombu.transport import TRANSPORT_ALIASES
 
 from models.pool import Queue
 from pipeline.settings import Settings
 from workers.broker import ANSWER_LIMIT_S, broker_url, is_rabbitmq
 from workers.task_limits import ENGINE_LOAD_S, task_limits, visibility_timeout_s
+
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "workers.redis_transport:TicketTransport"))
 
 
 def task_name(queue: Queue) -> str:

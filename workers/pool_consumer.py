@@ -1,15 +1,70 @@
-"""What a worker of the pool leaves out of Celery's own start. Named in the configuration, so imported by Celery."""
+"""What a worker of the pool does otherwise than Celery. Named in the configuration, so imported by Celery."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from celery.utils.log import get_logger
 from celery.worker.consumer import Consumer
+from kombu.exceptions import ContentDisallowed, DecodeError
+from kombu.message import Message
+
+from models.pool import Queue
+from workers.celery_app import task_name
 
 DELAYED_DELIVERY = "celery.worker.consumer.delayed_delivery:DelayedDelivery"
+
+TASK_NAMES: Final = frozenset(task_name(queue) for queue in Queue)
+
+log = structlog.get_logger()
+celery_log = get_logger(__name__)
 
 
 class TicketConsumer(Consumer):  # type: ignore[misc]
     """Without the twenty-eight queues that Celery declares beside quorum queues, for tasks that are to start later:
-    no ticket is."""
+    no ticket is. What is no ticket is thrown away: Celery ends with many a message that it cannot read, and puts it
+    back for the next worker to end with."""
 
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]
         default_steps = tuple(step for step in Consumer.Blueprint.default_steps if step != DELAYED_DELIVERY)
+
+    def create_task_handler(self, *arguments: object, **options: object) -> Callable[[Message], None]:
+        take = super().create_task_handler(*arguments, **options)
+
+        def on_message(message: Message) -> None:
+            if is_ticket(message):
+                take(message)
+                return
+            log.warning(
+                "message_thrown_away", reason="it is no ticket; only workers and submitters may write here"
+            )
+            message.reject_log_error(celery_log, self.connection_errors)
+
+        return on_message
+
+
+def is_ticket(message: Message) -> bool:
+    """Whether a task of the pool is asked for as ``workers.celery_tickets`` does: now, with nothing besides."""
+    headers = message.headers
+    if not isinstance(headers, dict) or message.content_type != "application/json":
+        return False
+    task, ticket_id = headers.get("task"), headers.get("id")
+    if not isinstance(task, str) or task not in TASK_NAMES or not isinstance(ticket_id, str):
+        return False
+    if headers.get("eta") or headers.get("expires") or headers.get("timelimit") not in (None, [None, None]):
+        return False
+    return isinstance(message.content_encoding, str) and _asks_for_nothing_more(message)
+
+
+def _asks_for_nothing_more(message: Message) -> bool:
+    try:
+        body = message.payload
+    except (ContentDisallowed, DecodeError):
+        return False
+    match body:
+        case [[], {**arguments}, {**follow}]:
+            return not arguments and not any(follow.values())
+        case _:
+            return False
