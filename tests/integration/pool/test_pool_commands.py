@@ -17,11 +17,15 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from models.pool import Queue
+from pipeline.settings import ApiSettings
 from pipeline.store import open_store
+from tests.fakes.callback_receiver import CallbackReceiver
 from tests.fakes.scraped import scrape
 from tests.integration.pool.traced_worker import PATIENCE_S, drained, tickets_over, wait_until
 from tests.server_parts import Broker, free_port
 from tests.unit.store.pool_parts import Pool
+from tests.unit.store.upload_parts import enter_upload
+from workers.callbacks.signing import callback_secret
 from workers.cli import app
 
 pytestmark = pytest.mark.slow
@@ -146,6 +150,35 @@ def test_beat_may_look_just_once(environment: Environment) -> None:
 
     assert said.returncode == 0
     assert [json.loads(line)["event"] for line in said.stderr.splitlines()] == ["reconciled"]
+
+
+def test_beat_tells_of_documents_that_are_over(environment: Environment) -> None:
+    settings = {
+        "DOCTRIAGE_API__CALLBACK_SECRET": "k" * 32,
+        "DOCTRIAGE_API__CALLBACK_HTTP": "true",
+        "DOCTRIAGE_API__CALLBACK_NETWORKS": "127.0.0.1/32",
+    }
+    secret = callback_secret(ApiSettings.model_validate({"callback_secret": "k" * 32}), "harbour")
+    with CallbackReceiver(secret) as receiver:
+        refused_document(environment, receiver.url("127.0.0.1"))
+        for _ in range(2):
+            said = ended({**environment, **settings}, "beat", "--once")
+            assert said.returncode == 0
+            assert "k" * 32 not in said.stderr
+        [got] = receiver.received
+    assert (got.message["type"], got.message["data"]["state"]) == ("document.failed", "failed")
+    assert got.message["data"]["error"] == {"code": "empty_file", "message": "nothing is in it"}
+
+
+def refused_document(environment: Environment, callback_url: str) -> None:
+    home, url = Path(environment["DOCTRIAGE_HOME"]), SecretStr(environment["DOCTRIAGE_DATABASE_URL"])
+    with closing(open_store(home, url)) as store:
+        submission_id = Pool(store).open()
+        store.pool.add_refused_source(
+            submission_id, name="a.pdf", output_stem="a.pdf", code="empty_file", message="nothing is in it"
+        )
+        store.pool.seal(submission_id)
+        enter_upload(store, submission_id, callback_url=callback_url)
 
 
 def one_source_waits(environment: Environment) -> None:
