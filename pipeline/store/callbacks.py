@@ -19,6 +19,7 @@ from models.errors import Cancelled
 from models.pool import SubmissionState
 from models.tables import SourceRow, SubmissionRow
 from pipeline.store.database import Database, insert_missing, rows_changed
+from pipeline.store.purge_statements import PURGED
 
 FINISHED: Final = "document.finished"
 FAILED: Final = "document.failed"
@@ -153,6 +154,7 @@ def _missing(uploaded_since_s: float | None) -> Select[tuple[str, str, str]]:
         .where(
             UploadRow.callback_url.is_not(None),
             UploadRow.erased_at_s.is_(None),
+            SourceRow.error_code.is_distinct_from(PURGED),
             SubmissionRow.state.in_((SubmissionState.FINISHED, SubmissionState.CANCELLED)),
             ~is_entered,
         )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from models.errors import DocumentErased, DocumentNotFound
 from models.tables import PageState
 from pipeline.store import Store
+from pipeline.store.purge_statements import PURGED
 from pipeline.store.upload_records import UploadRecord
 from workers.cluster.wishes import Wishes
 
@@ -59,7 +60,8 @@ def document_json(record: UploadRecord) -> dict[str, Any]:
 def document_of(store: Store, upload_id: str) -> dict[str, Any] | None:
     """None where there is none any more. Raises ``StoreUnavailable``."""
     record = store.uploads.find(upload_id)
-    return None if record is None or record.erased_at_s is not None else document_json(record)
+    is_gone = record is None or record.erased_at_s is not None or record.error_code == PURGED
+    return None if record is None or is_gone else document_json(record)
 
 
 def found(store: Store, upload_id: str) -> UploadRecord:

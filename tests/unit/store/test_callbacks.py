@@ -6,10 +6,13 @@ import time
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
 
 from models.api_tables import CallbackRow, CallbackState, UploadRow
+from models.tables import SourceRow
 from pipeline.store import Store
 from pipeline.store.callbacks import CANCELLED, FAILED, FINISHED, CallbackRecord, DueCallback
+from pipeline.store.purge_statements import PURGED
 from tests.unit.store.pool_parts import Pool
 from tests.unit.store.upload_parts import enter_upload
 
@@ -36,8 +39,6 @@ def refused_upload(
 
 
 def forget_error(store: Store, source_id: int) -> None:
-    from models.tables import SourceRow
-
     with store.database.write() as session:
         session.get_one(SourceRow, source_id).error_code = None
 
@@ -94,10 +95,6 @@ def test_a_document_that_was_read_again_after_it_failed_is_told_of_again(store: 
     upload_id = refused_upload(store)
     store.callbacks.enter_missing()
     with store.database.read() as session:
-        from sqlalchemy import select
-
-        from models.tables import SourceRow
-
         submission_id = session.get_one(UploadRow, upload_id).submission_id
         source_id = session.scalar(
             select(SourceRow.source_id).where(SourceRow.submission_id == submission_id)
@@ -106,6 +103,18 @@ def test_a_document_that_was_read_again_after_it_failed_is_told_of_again(store: 
     forget_error(store, source_id)
     store.callbacks.enter_missing()
     assert {one.event for one in store.callbacks.of_upload(upload_id)} == {FAILED, FINISHED}
+
+
+def test_a_document_that_was_purged_is_not_said_to_have_failed(store: Store) -> None:
+    told = finished_upload(store)
+    store.callbacks.enter_missing()
+    untold = finished_upload(store)
+    with store.database.write() as session:
+        for source in session.query(SourceRow):
+            source.error_code = PURGED
+    assert store.callbacks.enter_missing() == 0
+    assert only(store, told).event == FINISHED
+    assert store.callbacks.of_upload(untold) == ()
 
 
 def test_only_those_sent_lately_are_looked_at_where_that_is_asked(store: Store) -> None:
