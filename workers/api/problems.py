@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from models.errors import (
     ApiKeyNotFound,
@@ -25,6 +26,7 @@ from models.errors import (
     CostCentreRefused,
     DoctriageError,
     DocumentErased,
+    DocumentFailed,
     DocumentInUse,
     DocumentNotFound,
     DocumentRejected,
@@ -65,6 +67,7 @@ STATUS_OF: Final[Mapping[type[DoctriageError], int]] = {
     CallbackUrlRefused: 422,
     CostCentreRefused: 403,
     DocumentErased: 410,
+    DocumentFailed: 409,
     DocumentInUse: 409,
     DocumentNotFound: 404,
     DocumentRejected: 422,
@@ -183,13 +186,16 @@ async def _of_validation(request: Request, error: Exception) -> Response:
 async def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["allow"] = ", ".join(_allowed_methods(request))
     return problem(
         request,
         status=error.status_code,
         code=phrase.lower().replace(" ", "_").replace("-", "_"),
         detail=f"{request.method} {request.url.path}: {phrase.lower()}",
         advice=ADVICE_OF.get(error.status_code, "correct the request"),
-        headers=error.headers,
+        headers=headers,
     )
 
 
@@ -203,6 +209,13 @@ async def _of_anything(request: Request, error: Exception) -> Response:
         detail="the server failed at this request",
         advice=ADVICE_OF[500],
     )
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Of all routes of the path; the framework names those of the first."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in matching for method in route.methods or ()})
 
 
 def _retry_after(error: DoctriageError, status: int) -> Mapping[str, str]:

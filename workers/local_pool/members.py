@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -22,8 +22,6 @@ MOST_PAUSE_S: Final = 30.0
 SOON_S: Final = 60.0
 LAST_WORDS_S: Final = 1.0
 
-Life = Callable[[Connection, PoolSetup, str], None]
-
 
 @dataclass(slots=True, eq=False)
 class Member:
@@ -31,7 +29,6 @@ class Member:
 
     role: Role
     place: str
-    life: Life
     setup: PoolSetup
     limits_s: Mapping[Queue, float]
     owner: str | None = None

@@ -18,11 +18,8 @@ from models.errors import StoreUnavailable
 from pipeline.store import connect_store
 from workers.cluster.deployment import Deployment
 from workers.cpus import usable_cpus
-from workers.local_pool.keeper import keep
 from workers.local_pool.members import Member
-from workers.local_pool.reader import read
 from workers.local_pool.roles import PoolSetup, Role
-from workers.local_pool.transcriber import transcribe
 from workers.local_pool.wakening import LocalTickets, local_tickets
 from workers.owner import current_owner
 from workers.scratch import FOLDER, SLASH
@@ -31,8 +28,6 @@ from workers.task_limits import task_limits
 LOOK_EVERY_S: Final = 1.0
 STOP_PATIENCE_S: Final = 5.0
 """What a process that is told to stop has to end the page that it is at."""
-
-LIVES: Final = {Role.READER: read, Role.TRANSCRIBER: transcribe, Role.KEEPER: keep}
 
 log = structlog.get_logger()
 
@@ -83,7 +78,6 @@ class LocalPool:
             yield Member(
                 role=role,
                 place=f"{role}-{number}",
-                life=LIVES[role],
                 setup=self._setup,
                 limits_s=limits,
             )
