@@ -33,6 +33,8 @@ def retry_decision(error: DoctriageError, attempt: int, *, max_attempts: int) ->
 CALLBACK_PAUSES_S: Final = (5, 30, 120, 600, 1_800, 3_600, 7_200)
 """After the first, the second, … attempt to deliver a callback; the last one for all after it."""
 CALLBACK_KEPT_S: Final = 86_400.0
+CALLBACK_MOST_TURNS: Final = 50
+"""Far more than fit into a day: whoever took it so often did not live to say what came of it."""
 CALLBACK_MOST_ASKED_S: Final = 7_200.0
 """A receiver may ask for so long a pause, and no longer."""
 
@@ -58,6 +60,31 @@ def callback_retry_decision(
     pause_s = CALLBACK_PAUSES_S[min(attempt, len(CALLBACK_PAUSES_S)) - 1] * (0.75 + 0.25 * jitter())
     delay_s = max(pause_s, min(retry_after_s or 0.0, CALLBACK_MOST_ASKED_S))
     if age_s + delay_s > CALLBACK_KEPT_S:
+        return None
+    return RetryDecision(next_attempt=attempt + 1, delay_s=delay_s)
+
+
+REQUEST_FIRST_BACKOFF_S: Final = 0.5
+REQUEST_LONGEST_BACKOFF_S: Final = 30.0
+
+
+def request_retry_decision(
+    attempt: int,
+    *,
+    waited_s: float,
+    patience_s: float,
+    retry_after_s: float | None = None,
+    jitter: Callable[[], float] = random.random,
+) -> RetryDecision | None:
+    """What a client of the API does after attempt number ``attempt`` (from 1) at a request that may be made again.
+    ``waited_s`` is the sum of the pauses so far; None gives up: the next would make it more than ``patience_s``.
+
+    The longest pause doubles each time, and one is drawn from its upper half; it is never shorter than the server asks
+    for.
+    """
+    longest_s = min(REQUEST_LONGEST_BACKOFF_S, REQUEST_FIRST_BACKOFF_S * 2.0 ** min(attempt - 1, 30))
+    delay_s = max(longest_s * (0.5 + 0.5 * jitter()), retry_after_s or 0.0)
+    if waited_s + delay_s > patience_s:
         return None
     return RetryDecision(next_attempt=attempt + 1, delay_s=delay_s)
 

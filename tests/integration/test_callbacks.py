@@ -22,6 +22,7 @@ from workers.callbacks import sending
 from workers.callbacks.desk import AT_A_TIME, OF_A_COST_CENTRE, CallbackDesk
 from workers.callbacks.sending import MOST_ANSWER_BYTES, Answer, send
 from workers.callbacks.signing import callback_secret
+from workers.retry import CALLBACK_MOST_TURNS
 
 SETTINGS = ApiSettings.model_validate(
     {"callback_secret": "k" * 32, "callback_http": True, "callback_networks": "127.0.0.1/32"}
@@ -174,6 +175,17 @@ def test_an_erased_document_is_not_told_of(store: Store, receiver: CallbackRecei
     looking.wait()
     assert receiver.received == []
     assert only(store, upload_id).state is CallbackState.GIVEN_UP
+
+
+def test_one_that_nobody_came_to_an_end_with_is_given_up(store: Store, receiver: CallbackReceiver) -> None:
+    upload_id = over(store, receiver.url())
+    store.callbacks.enter_missing()
+    with store.database.write() as session:
+        for row in session.query(CallbackRow):
+            row.attempts = CALLBACK_MOST_TURNS
+    looked(store)
+    assert only(store, upload_id).state is CallbackState.GIVEN_UP
+    assert receiver.received == []
 
 
 def test_without_a_secret_nothing_is_entered(store: Store, receiver: CallbackReceiver) -> None:

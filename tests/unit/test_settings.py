@@ -61,6 +61,11 @@ def test_a_near_miss_names_the_variable_meant(name: str, meant: str, monkeypatch
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "1" + "0" * 5_000, "executor.memory_limit_bytes"),
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "-1", "executor.memory_limit_bytes"),
         ("DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S", "1e300", "executor.page_timeout_s"),
+        ("DOCTRIAGE_API__CALLBACK_NETWORKS", "10.0.0.1/8", "api.callback_networks"),
+        ("DOCTRIAGE_API__CALLBACK_NETWORKS", "10.0.0.0/8;fd00::/8", "api.callback_networks"),
+        ("DOCTRIAGE_API__OIDC__ISSUER", "https://id.example", "api.oidc: .*audience.*set all three"),
+        ("DOCTRIAGE_API__OIDC__JWKS_URL", "http://id.example/keys", "api.oidc.jwks_url: .*https"),
+        ("DOCTRIAGE_API__REQUESTS_PER_MIN", "0", "api.requests_per_min"),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(
@@ -96,6 +101,32 @@ def test_a_database_is_named_by_a_url_that_stays_secret(url: str, monkeypatch: p
     assert settings.database_url is not None
     assert settings.database_url.get_secret_value() == url
     assert url not in f"{settings!r} {settings.model_dump(mode='json')}"
+
+
+def test_a_secret_of_callbacks_that_is_too_short_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCTRIAGE_API__CALLBACK_SECRET", "a-short-word")
+    with pytest.raises(SettingsError, match=r"api\.callback_secret: .*32") as refused:
+        load_settings()
+    assert "a-short-word" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "keys", ["https://id.example/keys", "http://localhost:8080/keys", "http://[::1]/keys"]
+)
+def test_the_keys_of_an_issuer_come_from_one_place(keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ISSUER", "https://id.example"), ("AUDIENCE", "doctriage"), ("JWKS_URL", keys)):
+        monkeypatch.setenv(f"DOCTRIAGE_API__OIDC__{name}", value)
+    assert load_settings().api.oidc.is_configured
+    monkeypatch.setenv("DOCTRIAGE_API__OIDC__JWKS_FILE", "keys.json")
+    with pytest.raises(SettingsError, match="leave one out"):
+        load_settings()
+
+
+def test_networks_of_callbacks_stand_with_commas_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCTRIAGE_API__CALLBACK_NETWORKS", "10.1.0.0/16, fd00::/8")
+    assert [str(one) for one in load_settings().api.callback_networks] == ["10.1.0.0/16", "fd00::/8"]
 
 
 def test_no_listed_variable_is_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from pipeline.settings import ApiSettings
 from pipeline.store.callbacks import CallbackStore, DueCallback
 from workers.callbacks.sending import MOST_S, Answer, send
 from workers.callbacks.signing import signed_headers
-from workers.retry import callback_retry_decision
+from workers.retry import CALLBACK_MOST_TURNS, callback_retry_decision
 
 AT_A_TIME: Final = 8
 OF_A_COST_CENTRE: Final = 3
@@ -135,13 +135,21 @@ class CallbackDesk:
         return taken
 
     def _deliver(self, taken: DueCallback) -> None:
+        if taken.attempts > CALLBACK_MOST_TURNS:
+            self._give_up(
+                taken, "nobody came to an end with it; look at the log of whoever delivers callbacks"
+            )
+            return
         document = self._document_of(taken.upload_id)
         if document is None:
-            self._store.failed(taken, status=None, error="the document was erased", next_attempt_at_s=None)
+            self._give_up(taken, "the document was erased")
             return
         message = self._message(taken, document)
         answer = self._send(taken.url, body=message.body, headers=message.headers, settings=self._settings)
         self._note(taken, answer)
+
+    def _give_up(self, taken: DueCallback, reason: str) -> None:
+        self._store.failed(taken, status=None, error=reason, next_attempt_at_s=None)
 
     def _message(self, taken: DueCallback, document: Document) -> Message:
         now = datetime.now(UTC)
