@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from models.errors import BlobDamaged, BlobMissing
 from pipeline.blobs.cache import BlobCache, CopyDamaged
 from pipeline.blobs.checksums import Checksums
-from pipeline.blobs.folder import FolderShelf
+from pipeline.blobs.folder import DOCUMENTS, FolderShelf
 from pipeline.blobs.shelf import Shelf
 from pipeline.blobs.writing import remove_abandoned_files, writing
 
@@ -56,7 +56,7 @@ class Copies(Protocol):
 
 
 def blob_name(document_id: str) -> str:
-    return f"blobs/{document_id[:2]}/{document_id}"
+    return f"{DOCUMENTS}/{document_id[:2]}/{document_id}"
 
 
 def damaged_name(document_id: str) -> str:
@@ -90,6 +90,7 @@ class FolderCopies:
         try:
             is_sound = self._checksums.agree(path, document_id)
         except FileNotFoundError as error:
+            self._shelf.require_documents()
             raise _missing(document_id, self._shelf.place) from error
         except OSError as error:
             raise self._shelf.unreadable(error) from error

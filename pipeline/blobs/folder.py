@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import stat
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,11 @@ from pipeline.blobs.sources import CHUNK_BYTES
 from pipeline.blobs.writing import PRIVATE_FOLDER_MODE, make_folder, writing
 
 PRIVATE_FILE_MODE: Final = 0o600
+
+DOCUMENTS: Final = "blobs"
+"""The folder that has all documents."""
+
+MOUNT_IT: Final = "mount or make the folder that DOCTRIAGE_BLOBS__URL names"
 
 
 class FolderShelf:
@@ -29,17 +33,22 @@ class FolderShelf:
         """Where copies are made, so that a rename gives them their name."""
         return self._root / "incoming"
 
-    @cached_property
+    @property
     def folder_mode(self) -> int:
-        """Raises ``StoreUnavailable`` where a shared folder is missing: it would be made where it is to be mounted."""
+        """Raises ``StoreUnavailable`` where a shared folder is missing, as it may be at any time: it would be made
+        where it is to be mounted."""
         if not self._is_shared:
             return PRIVATE_FOLDER_MODE
         try:
             return stat.S_IMODE(self._root.stat().st_mode)
         except OSError as error:
-            raise StoreUnavailable(
-                f"{self._root}: {error.strerror}; mount or make the folder that DOCTRIAGE_BLOBS__URL names"
-            ) from error
+            raise StoreUnavailable(f"{self._root}: {error.strerror}; {MOUNT_IT}") from error
+
+    def require_documents(self) -> None:
+        """Raises ``StoreUnavailable`` where a shared folder is gone, or is the bare place where it is to be mounted: a
+        document that is not there is not missing by itself."""
+        if self.folder_mode and self._is_shared and not self.path(DOCUMENTS).is_dir():
+            raise StoreUnavailable(f"{self._root}: there is no document in it at all; {MOUNT_IT}")
 
     def path(self, name: str) -> Path:
         return self._root / name
@@ -57,6 +66,7 @@ class FolderShelf:
         try:
             return self.path(name).stat().st_size
         except FileNotFoundError:
+            _ = self.folder_mode
             return None
         except OSError as error:
             raise self.unreadable(error) from error
@@ -67,6 +77,7 @@ class FolderShelf:
                 while chunk := reader.read(CHUNK_BYTES):
                     yield chunk
         except FileNotFoundError:
+            _ = self.folder_mode
             raise
         except OSError as error:
             raise self.unreadable(error) from error
@@ -75,6 +86,7 @@ class FolderShelf:
         try:
             return tuple(sorted(path.name for path in self.path(folder).iterdir() if path.is_file()))
         except FileNotFoundError:
+            _ = self.folder_mode
             return ()
         except OSError as error:
             raise self.unreadable(error) from error

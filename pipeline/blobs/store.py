@@ -62,6 +62,10 @@ class BlobStore:
         """That it is there and takes what is written, before anything is promised."""
         with self._new_copy() as (_, path):
             path.unlink()
+        self.require_readable()
+
+    def require_readable(self) -> None:
+        """That it is there, for whoever only reads."""
         self._shelf.byte_count(blob_name("0" * 64))
 
     # Documents

@@ -66,6 +66,36 @@ def test_a_share_that_is_not_mounted_is_not_made(tmp_path: Path) -> None:
     assert not share.exists()
 
 
+def test_a_share_that_goes_away_is_waited_for_and_not_made(tmp_path: Path) -> None:
+    share = tmp_path / "share"
+    share.mkdir()
+    blobs = open_blobs(tmp_path / "home", BlobSettings(url=share.as_uri()))
+    document_id = _kept(blobs, tmp_path).name
+    blobs.write_result(1, ".md", b"text")
+    share.rename(tmp_path / "away")
+
+    for ask in (
+        lambda: blobs.local_path(document_id),
+        lambda: blobs.byte_count(document_id),
+        lambda: blobs.write_result(2, ".md", b"text"),
+        lambda: blobs.results(1),
+        blobs.require_readable,
+        lambda: blobs.open_result(1, ".md").__enter__(),
+    ):
+        with pytest.raises(StoreUnavailable, match="mount or make the folder"):
+            ask()
+    assert not share.exists()
+
+    share.mkdir()
+    with pytest.raises(StoreUnavailable, match="mount or make the folder"):
+        blobs.local_path(document_id)
+
+    share.rmdir()
+    (tmp_path / "away").rename(share)
+    assert blobs.local_path(document_id).is_file()
+    assert blobs.results(1) == (".md",)
+
+
 @contextmanager
 def _small_files_only() -> Iterator[None]:
     """The system lets this process write no file beyond 64 KiB, as a quota would."""
