@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,37 @@ def test_results_are_fetched_as_an_ingest_writes_them(commands: Commands, tmp_pa
     ]
     assert "2 pages read" in printed
     assert f"written to {out}" in printed
+
+
+def test_a_fetch_prints_its_report_alone_and_how_long_the_pool_read(tmp_path: Path) -> None:
+    commands = Commands(tmp_path, Pool(open_store(tmp_path)))
+    submitted = commands.submitted(2, "minutes.pdf", wishes={"formats": ["markdown"]})
+    commands.read_pages(2)
+    BlobStore(commands.home).write_result(submitted.source_id, ".md", b"Minutes, 1962\n")
+    commands.write_up()
+    commands.store.close()
+    with closing(sqlite3.connect(tmp_path / "doctriage.sqlite3", isolation_level=None)) as database:
+        database.execute("UPDATE submissions SET created_at_s = finished_at_s - 60")
+
+    number = str(submitted.submission_id)
+    answer = run_doctriage("submissions", "fetch", number, "--out", str(tmp_path / "out"), home=tmp_path)
+
+    assert answer.stdout.lstrip().startswith("Documents")
+    assert "2 pages read in 60.0 s (2.0 pages/min)" in answer.stdout
+
+
+def test_results_are_not_looked_for_where_their_folder_is_missing(tmp_path: Path) -> None:
+    commands = Commands(tmp_path, Pool(open_store(tmp_path)))
+    submitted = commands.submitted(1, "minutes.pdf", wishes={"formats": ["markdown"]})
+    commands.read_pages(1)
+    commands.write_up()
+    away = (tmp_path / "away").as_uri()
+
+    result = commands.run(
+        "submissions", "fetch", submitted.submission_id, "--out", tmp_path / "out", DOCTRIAGE_BLOBS__URL=away
+    )
+    commands.store.close()
+    assert "mount or make the folder that DOCTRIAGE_BLOBS__URL names" in str(result.exception)
 
 
 def test_a_page_that_failed_is_in_the_exit_code_of_a_fetch(commands: Commands, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from models.pool import DEFAULT_PRIORITY
 from pipeline.blobs import BlobStore
 from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
-from pipeline.store import open_store
+from pipeline.store import SubmissionProgress, open_store
 from workers.accounts import login_name, paying_cost_centre
 from workers.cluster.connection import pool_tickets, require_pool_broker
 from workers.cluster.following import Follower
@@ -104,15 +104,17 @@ def fetch(
     """Follow the submission and write its outputs, and the run's own files, into ``out_dir``; the latter into
     ``rows_dir`` where one is given. With Ctrl-C (KeyboardInterrupt) the report says ``is_interrupted``, and the pool
     goes on."""
-    started_s = time.monotonic()
+    set_up_logs(settings.log_level)
     home = settings.home.absolute()
     out_dir = out_dir.absolute()
     prepare_folder(out_dir, RUN_FILES)
     counter = PageCounter(on_event)
+    blobs = BlobStore(home, settings.blobs)
+    blobs.require_readable()
     with closing(open_store(home, settings.database_url)) as store:
         follower = Follower(
             store=store,
-            blobs=BlobStore(home, settings.blobs),
+            blobs=blobs,
             submission_id=submission_id,
             out_dir=out_dir,
             formats=formats,
@@ -130,9 +132,15 @@ def fetch(
             totals=RunTotals(
                 pages_read=counter.pages_read,
                 pages_from_earlier_run=counter.pages_from_earlier_run,
-                elapsed_s=time.monotonic() - started_s,
+                elapsed_s=_open_s(store.pool.progress(submission_id)),
                 is_interrupted=is_interrupted,
                 budgets=budgets_to_warn_of(store.budgets, follower.cost_centre),
             ),
             first_sources=follower.first_sources,
         )
+
+
+def _open_s(progress: SubmissionProgress) -> float:
+    """Seconds from its opening to its end, or until now: whoever fetches comes when all of it is read."""
+    ended_s = time.time() if progress.finished_at_s is None else progress.finished_at_s
+    return max(0.0, ended_s - progress.created_at_s)
