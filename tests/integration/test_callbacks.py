@@ -127,6 +127,18 @@ def test_a_document_that_is_over_is_told_of_once_and_signed(store: Store, receiv
     assert got.message_id == record.message_id
 
 
+def test_what_is_no_text_in_the_sender_s_own_words_is_sent_too(
+    store: Store, receiver: CallbackReceiver
+) -> None:
+    odd = {"half a letter": "\ud800", "a name": "Prüfung.pdf"}
+    over(store, receiver.url())
+    looking = CallbackDesk(store.callbacks, SETTINGS, lambda _: {"metadata": odd})
+    looking.look()
+    looking.wait()
+    [got] = receiver.received
+    assert got.message["data"] == {"metadata": odd}
+
+
 def test_a_receiver_that_fails_gets_the_same_message_again_later(
     store: Store, receiver: CallbackReceiver
 ) -> None:

@@ -152,10 +152,10 @@ class CallbackDesk:
         self._store.failed(taken, status=None, error=reason, next_attempt_at_s=None)
 
     def _message(self, taken: DueCallback, document: Document) -> Message:
+        """In ASCII, so that what is no text in the sender's own words can be sent too."""
         now = datetime.now(UTC)
         body = json.dumps(
             {"type": taken.event, "timestamp": now.isoformat().replace("+00:00", "Z"), "data": document},
-            ensure_ascii=False,
             separators=(",", ":"),
         )
         signed = signed_headers(
