@@ -16,7 +16,7 @@ from pipeline.settings import Settings
 from pipeline.store import PoolLimits, PoolStore
 from workers.cluster.wishes import Wishes
 from workers.sources import Source
-from workers.tickets import Tickets, send_if_possible
+from workers.tickets import SparingTickets, Tickets
 
 SEEN_EVERY_S: Final = 30.0
 """A submitter that is not seen for two minutes is taken to be gone."""
@@ -62,8 +62,10 @@ class Submitter:
     def send(self, submission_id: int, sources: Iterable[Source]) -> None:
         """Everything, and then the submission is sealed. Raises ``StoreUnavailable`` and ``SubmissionNotOpen``."""
         last_seen_s = time.monotonic()
+        tickets = SparingTickets(self.tickets)
         for source in sources:
-            self._send(submission_id, source)
+            if self._sent(submission_id, source):
+                tickets.send_if_possible(Queue.INTAKE)
             if time.monotonic() - last_seen_s > SEEN_EVERY_S:
                 self.pool.seen(submission_id)
                 last_seen_s = time.monotonic()
@@ -76,7 +78,8 @@ class Submitter:
             max_waiting_pages=pool.max_waiting_pages, max_waiting_sources=pool.max_waiting_sources
         )
 
-    def _send(self, submission_id: int, source: Source) -> None:
+    def _sent(self, submission_id: int, source: Source) -> bool:
+        """Whether there is something to be taken in; not where it was refused here."""
         try:
             if source.problem is not None:
                 raise SourceUnreadable(source.problem)
@@ -89,10 +92,10 @@ class Submitter:
                 code=error.code,
                 message=f"{source.name}: {error}",
             )
-            return
+            return False
         self.blobs.keep(snapshot)
         self._add(submission_id, source, blob_id=snapshot.document_id, byte_count=snapshot.byte_count)
-        send_if_possible(self.tickets, Queue.INTAKE)
+        return True
 
     def _add(self, submission_id: int, source: Source, *, blob_id: str, byte_count: int) -> None:
         """Waits for as long as the pool takes on no more."""
