@@ -79,15 +79,15 @@ def names_bytes(blob_id: str) -> ColumnElement[bool]:
     )
 
 
-def arriving(session: Session, blob_id: str) -> tuple[Sequence[tuple[int, str]], bool]:
-    """Number and owner of those who note these bytes, and whether a source or a document has them: in one statement,
-    so that bytes which pass from the one to the other are in one of the two."""
+def arriving(session: Session, blob_id: str) -> tuple[Sequence[ArrivingBlobRow], bool]:
+    """The notes about these bytes, and whether a source or a document has them: in one statement, so that bytes which
+    pass from the one to the other are in one of the two."""
     has_name = select(names_bytes(blob_id).label("has_name")).subquery()
-    query = select(ArrivingBlobRow.arriving_blob_id, ArrivingBlobRow.owner, has_name.c.has_name).select_from(
+    query = select(ArrivingBlobRow, has_name.c.has_name).select_from(
         has_name.outerjoin(ArrivingBlobRow, ArrivingBlobRow.blob_id == blob_id)
     )
     rows = session.execute(query).all()
-    return [(row[0], row[1]) for row in rows if row[0] is not None], bool(rows[0][2])
+    return [row[0] for row in rows if row[0] is not None], bool(rows[0][1])
 
 
 def has_other_sources(session: Session, document_id: str, source_id: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
@@ -88,14 +89,16 @@ class UploadStore(UploadPages):
             session.flush()
             _erase_unnamed(session, blob_id, erase)
 
-    def erase_orphans(self, is_alive: Callable[[str], bool], erase: Erase, *, limit: int = 100) -> int:
-        """Erase bytes whose owner is dead and which nobody entered a source for; of how many notes."""
+    def erase_orphans(
+        self, is_alive: Callable[[str], bool], erase: Erase, *, older_than_s: float, limit: int = 100
+    ) -> int:
+        """Erase bytes which nobody entered a source for, and whose owner is dead, or noted them longer ago than that:
+        nothing is known of another machine's processes. Of how many notes."""
+        is_gone = _Gone(is_alive, time.time() - older_than_s)
         with self._database.read() as session:
-            owners = session.scalars(select(ArrivingBlobRow.owner).distinct()).all()
-            dead = [owner for owner in owners if not is_alive(owner)]
-            query = select(ArrivingBlobRow.blob_id).where(ArrivingBlobRow.owner.in_(dead)).distinct()
-            blob_ids = session.scalars(query.limit(limit)).all() if dead else ()
-        return sum(self._erase_of_dead(blob_id, dead, erase) for blob_id in blob_ids)
+            notes = session.execute(select(ArrivingBlobRow).order_by(ArrivingBlobRow.noted_at_s)).scalars()
+            blob_ids = dict.fromkeys(note.blob_id for note in notes if is_gone(note.owner, note.noted_at_s))
+        return sum(self._erase_of_gone(blob_id, is_gone, erase) for blob_id in [*blob_ids][:limit])
 
     def find(self, upload_id: str) -> UploadRecord | None:
         """Also one that was erased."""
@@ -140,14 +143,23 @@ class UploadStore(UploadPages):
                 )
             )
 
-    def _erase_of_dead(self, blob_id: str, dead: Sequence[str], erase: Erase) -> int:
+    def _erase_of_gone(self, blob_id: str, is_gone: _Gone, erase: Erase) -> int:
         with self._database.write() as session:
             lock_bytes(session, blob_id)
             notes, _ = arriving(session, blob_id)
-            left = [number for number, owner in notes if owner in dead]
+            left = [note.arriving_blob_id for note in notes if is_gone(note.owner, note.noted_at_s)]
             session.execute(delete(ArrivingBlobRow).where(ArrivingBlobRow.arriving_blob_id.in_(left)))
             _erase_unnamed(session, blob_id, erase)
             return len(left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    is_alive: Callable[[str], bool]
+    before_s: float
+
+    def __call__(self, owner: str, noted_at_s: float) -> bool:
+        return noted_at_s < self.before_s or not self.is_alive(owner)
 
 
 class _CameSecond(Exception):

@@ -16,8 +16,8 @@ router = APIRouter()
 
 
 @router.get("/healthz")
-def get_health() -> Response:
-    """It is alive."""
+async def get_health() -> Response:
+    """It is alive, however many of its threads are busy."""
     return json_answer({"status": "ok"})
 
 

@@ -184,16 +184,17 @@ def _picture(
     etag = etag_of((document.document_id, page_number, width_px, is_jpeg, page, rasterise))
     if is_known(request, etag):
         return not_modified(etag, {"vary": "accept"})
-    drawn = parts.drawing.draw(
-        PictureOrder(
-            document=document,
-            page_number=page_number,
-            password=_password(parts, record),
-            width_px=width_px,
-            is_jpeg=is_jpeg,
-            page=page,
+    with parts.pictures.entered():
+        drawn = parts.drawing.draw(
+            PictureOrder(
+                document=document,
+                page_number=page_number,
+                password=_password(parts, record),
+                width_px=width_px,
+                is_jpeg=is_jpeg,
+                page=page,
+            )
         )
-    )
     return Response(
         drawn,
         media_type="image/jpeg" if is_jpeg else "image/png",

@@ -59,6 +59,7 @@ class Parts:
     uploads: Gate
     streams: Gate
     quotes: Gate
+    pictures: Gate
     drawing: Drawing
     readiness: Readiness
 

@@ -29,6 +29,7 @@ from workers.cluster.worker_plan import DEFAULT_QUEUES, plan_worker
 from workers.local_pool.pool import LocalPool, running_pool
 from workers.local_pool.secret_key import with_secret_key
 from workers.logs import set_up_service_logs
+from workers.orphan_bytes import OrphanBytes
 from workers.owner import current_owner
 from workers.tickets import Tickets
 
@@ -36,6 +37,9 @@ GRACE_S: Final = 5
 """What requests under way have to end when the server is told to stop."""
 
 QUOTES_AT_ONCE: Final = 1
+PICTURES_WAITING: Final = 8
+"""For each process that draws: each waits in a thread, and the others are needed too."""
+
 BACKLOG: Final = 512
 
 log = structlog.get_logger()
@@ -47,6 +51,7 @@ def run_server(settings: Settings, *, is_open: bool) -> None:
     if is_open:
         require_loopback(settings.api.host)
     settings = settings.model_copy(update={"home": settings.home.absolute()})
+    stopping = _Stopping()
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(_listening(settings))
         store = stack.enter_context(contextlib.closing(open_store(settings.home, settings.database_url)))
@@ -59,7 +64,7 @@ def run_server(settings: Settings, *, is_open: bool) -> None:
         metrics = ApiMetrics(
             store, tickets if pool is None else None, None if pool is None else pool.metrics_folder
         )
-        _serve(parts, metrics, listener)
+        _serve(parts, metrics, listener, stopping)
 
 
 @contextlib.contextmanager
@@ -95,6 +100,7 @@ def _parts(
     owner = current_owner()
     blobs = BlobStore(settings.home, settings.blobs, owner=owner)
     blobs.require()
+    OrphanBytes(store, blobs).look()
     with contextlib.closing(Drawing(settings)) as drawing:
         yield Parts(
             settings=settings,
@@ -106,12 +112,26 @@ def _parts(
             uploads=Gate(settings.api.max_uploads_at_once, "uploads"),
             streams=Gate(settings.api.max_event_streams, "followers of documents"),
             quotes=Gate(QUOTES_AT_ONCE, "quotes"),
+            pictures=Gate(PICTURES_WAITING * settings.api.drawing_processes, "pictures"),
             drawing=drawing,
             readiness=Readiness(settings, store, blobs, tickets, pool),
         )
 
 
-def _serve(parts: Parts, metrics: ApiMetrics, listener: socket.socket) -> None:
+class _Stopping:
+    """SIGTERM and Ctrl-C: while it serves they are uvicorn's, which sends them again when it has ended."""
+
+    def __init__(self) -> None:
+        self.server: uvicorn.Server | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._told)
+
+    def _told(self, _number: int, _frame: FrameType | None) -> None:
+        if self.server is None or not self.server.started:
+            raise SystemExit(0)
+
+
+def _serve(parts: Parts, metrics: ApiMetrics, listener: socket.socket, stopping: _Stopping) -> None:
     server = uvicorn.Server(
         uvicorn.Config(
             make_app(parts, metrics),
@@ -122,13 +142,7 @@ def _serve(parts: Parts, metrics: ApiMetrics, listener: socket.socket) -> None:
         )
     )
 
-    def told_to_stop(_number: int, _frame: FrameType | None) -> None:
-        """uvicorn has handlers of its own while it serves, and sends the signal again after that."""
-        if not server.started:
-            raise SystemExit(0)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, told_to_stop)
+    stopping.server = server
     host, port = listener.getsockname()[:2]
     log.info("serving", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
     server.run(sockets=[listener])

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from models.pool import Queue
 from workers.cpus import ONE_THREAD
+from workers.local_pool.lives import live
 from workers.local_pool.roles import PoolSetup, Ready, Role, TurnBegun, TurnEnded, Word, Worn
 from workers.pool import environment, interrupts_held_back, kill_group
 
@@ -44,8 +45,8 @@ class Member:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(
-            target=self.life,
-            args=(theirs, self.setup, self.place),
+            target=live,
+            args=(self.role, theirs, self.setup, self.place),
             name=f"doctriage-{self.place}",
             daemon=True,
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from models.errors import StoreUnavailable
+from models.errors import StoreUnavailable, WorkerCrashed
 from pipeline.store import connect_store
 from workers.cluster.deployment import Deployment
 from workers.cpus import usable_cpus
@@ -36,9 +38,11 @@ class LocalPool:
     """A process that dies, or whose work takes longer than the settings allow, is replaced; what it held is taken back
     by the keeper. ``tickets`` wake the readers."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, *, on_failure: Callable[[], None] = lambda: None) -> None:
         context = multiprocessing.get_context("spawn")
         self.tickets: LocalTickets = local_tickets(context)
+        self.has_failed = False
+        self._on_failure = on_failure
         self._deployment = deployment
         self.metrics_folder = _metrics_folder(deployment.settings.home)
         self._setup = PoolSetup(
@@ -83,9 +87,14 @@ class LocalPool:
             )
 
     def _keep_at_work(self) -> None:
+        """A pool that nobody keeps reads nothing: whoever has it is told."""
         try:
             while not self._stopping.is_set():
                 self._look()
+        except Exception:
+            log.exception("pool_failed")
+            self.has_failed = True
+            self._on_failure()
         finally:
             self._end_all()
 
@@ -147,12 +156,22 @@ class LocalPool:
 
 @contextmanager
 def running_pool(deployment: Deployment) -> Iterator[LocalPool]:
-    pool = LocalPool(deployment)
+    """Raises ``WorkerCrashed`` in the end where it ended before it was told to."""
+    pool = LocalPool(deployment, on_failure=_end_server)
     pool.start()
     try:
         yield pool
     finally:
         pool.stop()
+        if pool.has_failed:
+            raise WorkerCrashed(
+                "the embedded pool ended by itself; the log says why, and starting again goes on"
+            )
+
+
+def _end_server() -> None:
+    """It would take documents, and none would be read."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _metrics_folder(home: Path) -> Path:

@@ -135,9 +135,18 @@ def test_what_a_dead_server_left_is_erased_unless_it_has_a_name(store: Store) ->
     store.pages.save_document(replace(new_document(1), document_id=shared))
     store.uploads.note_arriving(coming, ALIVE)
     erased: list[str] = []
-    assert store.uploads.erase_orphans(is_alive, erased.append) == 4
+    assert store.uploads.erase_orphans(is_alive, erased.append, older_than_s=3_600) == 4
     assert erased == [lost]
     assert count(store, ArrivingBlobRow) == 1
+
+
+def test_a_note_that_is_old_is_that_of_a_server_that_is_gone(store: Store) -> None:
+    """Whoever lives on another machine is never known to be dead."""
+    store.uploads.note_arriving("a" * 64, ALIVE)
+    erased: list[str] = []
+    assert store.uploads.erase_orphans(is_alive, erased.append, older_than_s=3_600) == 0
+    assert store.uploads.erase_orphans(is_alive, erased.append, older_than_s=-1) == 1
+    assert erased == ["a" * 64]
 
 
 def test_what_was_not_accepted_goes_with_its_bytes_unless_others_have_them(store: Store) -> None:
@@ -172,7 +181,7 @@ def test_bytes_that_arrive_again_while_they_are_erased_come_after(
         thread.join(0.5)
         order.append("erased")
 
-    store.uploads.erase_orphans(is_alive, erase)
+    store.uploads.erase_orphans(is_alive, erase, older_than_s=3_600)
     thread.join()
     assert order == ["erased", "noted"]
 
