@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections import Counter
@@ -159,6 +160,28 @@ def test_a_sealed_password_opens_a_document_and_is_gone_with_the_submission(
         bench.work()
         assert bench.sources(submission_id)["a.pdf"].is_written
         assert bench.host.store.pool.terms(submission_id).sealed_passwords is None
+
+
+def test_the_pool_writes_formats_that_show_the_pages(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    """Also of a document that a sealed password opens."""
+    tiff_of_widths(folder / "open.tif", [400])
+    with Pdf.open(SAMPLES / "two_columns.pdf") as pdf:
+        pdf.save(folder / "closed.pdf", encryption=Encryption(user="tide", owner="owner"))
+    key = SecretStr(Fernet.generate_key().decode())
+    with pool_bench(tmp_path / "pool", postgres_url, pool={"secret_key": key}) as bench:
+        submission_id = bench.submit(folder, passwords=("tide",), formats=("pdf", "alto", "xlsx"))
+        bench.work()
+        for source in bench.sources(submission_id).values():
+            assert source.error_code is None, source.error_message
+            results = bench.host.blobs.results(source.source_id)
+            assert results == (".alto.xml", ".searchable.pdf", ".xlsx")
+            assert "<Page " in bench.output(source, ".alto.xml")
+            with bench.host.blobs.open_result(source.source_id, ".searchable.pdf") as stream:
+                stored = io.BytesIO(stream.read())
+            with Pdf.open(stored) as pdf:
+                assert (len(pdf.pages), pdf.is_encrypted) == (source.page_count, False)
 
 
 def test_pages_that_were_not_begun_go_back_when_the_worker_is_to_end(
