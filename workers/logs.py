@@ -34,6 +34,10 @@ A_TOKEN: Final = re.compile(r"eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?", re.ASCII)
 LOUD_LIBRARIES: Final = ("celery", "kombu.connection")
 """They say what the pool does. What others say below a warning may quote documents and requests."""
 
+SILENT: Final = logging.NullHandler()
+"""Where nothing else listens to a library, Python would print what it logs as an error: of a connection that Ctrl-C
+breaks off, a whole traceback."""
+
 log = structlog.get_logger()
 
 Fields = MutableMapping[str, Any]
@@ -41,6 +45,7 @@ Fields = MutableMapping[str, Any]
 
 def set_up_logs(level: str, secrets: Iterable[str] = ()) -> None:
     """``secrets`` are hidden wherever they turn up, as are passwords in addresses, keys of the API and tokens."""
+    logging.getLogger("sqlalchemy").addHandler(SILENT)
     structlog.configure(
         processors=[
             *_first_processors(),

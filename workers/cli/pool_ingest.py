@@ -117,10 +117,22 @@ def read_with_pool(
     from workers.cluster.ingesting import fetch, submit
 
     asked = chosen.request(request, priority=priority)
+    opened: list[int] = []
     with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
-        submission_id = submit(asked, settings=settings, on_event=progress.on_event, on_busy=_say_busy)
-        come_back = f"doctriage submissions fetch {submission_id} --out {shlex.quote(str(request.out_dir))}"
+        try:
+            submission_id = submit(
+                asked,
+                settings=settings,
+                on_event=progress.on_event,
+                on_busy=_say_busy,
+                on_opened=opened.append,
+            )
+        except KeyboardInterrupt:
+            for number in opened:
+                _say_how_to_return("the pool reads what was sent", number, request.out_dir)
+            raise
         if detach:
+            come_back = _fetch_command(submission_id, request.out_dir)
             typer.echo(f"submission {submission_id}; `{come_back}` brings the results", err=True)
             return None
         report = fetch(
@@ -131,12 +143,20 @@ def read_with_pool(
             on_event=progress.on_event,
         )
     if report.is_interrupted:
-        typer.echo(
-            f"the pool goes on: `{come_back}` brings the results, "
-            f"`doctriage submissions cancel {submission_id}` stops it",
-            err=True,
-        )
+        _say_how_to_return("the pool goes on", submission_id, request.out_dir)
     return report
+
+
+def _fetch_command(submission_id: int, out_dir: Path) -> str:
+    return f"doctriage submissions fetch {submission_id} --out {shlex.quote(str(out_dir))}"
+
+
+def _say_how_to_return(what_goes_on: str, submission_id: int, out_dir: Path) -> None:
+    typer.echo(
+        f"{what_goes_on}: `{_fetch_command(submission_id, out_dir)}` brings the results, "
+        f"`doctriage submissions cancel {submission_id}` stops it",
+        err=True,
+    )
 
 
 def _say_busy(error: PoolBusy) -> None:

@@ -38,14 +38,20 @@ class PoolRequest:
     priority: int = DEFAULT_PRIORITY
 
 
+def _tell_nobody(submission_id: int) -> None:
+    """Where nobody asks for it before all is sent."""
+
+
 def submit(
     asked: PoolRequest,
     *,
     settings: Settings,
     on_event: Callable[[Event], None],
     on_busy: Callable[[PoolBusy], None],
+    on_opened: Callable[[int], None] = _tell_nobody,
 ) -> int:
-    """The submission's number, once all its sources are with the pool. Raises ``PoolBusy`` where it takes on no more,
+    """The submission's number, once all its sources are with the pool; ``on_opened`` is told it before the first is
+    sent. Raises ``PoolBusy`` where it takes on no more,
     ``BrokerUnavailable``, ``StoreUnavailable``, ``SettingsError`` and ``OutputNotWritable``."""
     set_up_logs(settings.log_level)
     require_pool_broker(settings)
@@ -53,7 +59,9 @@ def submit(
     refuse_state_folder(request.paths, home)
     prepare_folder(request.out_dir, RUN_FILES)
     sources = tuple(find_sources(request.paths, left_out=(request.out_dir.absolute(), home)))
-    return submit_sources(sources, asked, settings=settings, on_event=on_event, on_busy=on_busy)
+    return submit_sources(
+        sources, asked, settings=settings, on_event=on_event, on_busy=on_busy, on_opened=on_opened
+    )
 
 
 def submit_sources(
@@ -63,6 +71,7 @@ def submit_sources(
     settings: Settings,
     on_event: Callable[[Event], None],
     on_busy: Callable[[PoolBusy], None],
+    on_opened: Callable[[int], None] = _tell_nobody,
 ) -> int:
     """``submit`` of sources that were found before, whatever the request's paths."""
     request, home = asked.request, settings.home.absolute()
@@ -88,6 +97,7 @@ def submit_sources(
             {"doctriage.cost_centre": order.cost_centre, "doctriage.sources": len(sources)}
         ) as traceparent:
             submission_id = submitter.open(replace(order, traceparent=traceparent))
+            on_opened(submission_id)
             submitter.send(submission_id, sources)
     return submission_id
 

@@ -123,6 +123,22 @@ def test_a_worker_starts_with_its_processes_answers_prometheus_and_ends_when_tol
         assert process.wait(PATIENCE_S) == 0
 
 
+def test_a_submitter_that_is_stopped_says_how_to_come_back(environment: Environment, tmp_path: Path) -> None:
+    folder, out, log = tmp_path / "in", tmp_path / "out", tmp_path / "log"
+    folder.mkdir()
+    for name in ("a.pdf", "b.pdf", "c.pdf"):
+        (folder / name).write_bytes(name.encode())
+    full = changed(environment, {"DOCTRIAGE_POOL__MAX_WAITING_SOURCES": "1"})
+
+    with started(full, "ingest", str(folder), "--executor", "celery", "--out", str(out)) as process:
+        wait_until(lambda: "; waiting" in log.read_text())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+
+    assert f"`doctriage submissions fetch 1 --out {out}` brings the results" in log.read_text()
+    assert "`doctriage submissions cancel 1` stops it" in log.read_text()
+
+
 def test_beat_replaces_lost_tickets_until_it_is_told_to_stop(
     environment: Environment, redis_broker: Broker, tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,15 @@ def test_info_has_a_line_for_every_event(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_by_default_nothing_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     assert logged("error", capsys) == []
+
+
+def test_a_library_that_logs_an_error_prints_nothing() -> None:
+    program = (
+        "import logging; from workers.logs import set_up_logs; set_up_logs('error'); "
+        "logging.getLogger('sqlalchemy.pool.impl.QueuePool').error('Exception during reset or similar')"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (said.stdout, said.stderr) == ("", "")
 
 
 def test_what_is_bound_for_a_piece_of_work_is_in_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
