@@ -4,6 +4,7 @@ import { json } from "./api.js";
 import { barChart, budgetBar, columnChart } from "./charts.js";
 import { h, replaced } from "./dom.js";
 import { count, money, plural } from "./format.js";
+import { figureTable } from "./parts.js";
 
 const BY = { team: "Team", day: "Day", model: "Model" };
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -61,12 +62,9 @@ function chargesIn(statement, by, currency) {
   const title = `Cost by ${BY[by].toLowerCase()} in ${currency}`;
   return h("figure", { class: "chart" },
     by === "day" ? columnChart(title, rows) : barChart(title, rows),
-    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, h("table", { class: "figures" },
-      h("caption", { class: "unseen" }, title),
-      h("thead", {}, h("tr", {}, [BY[by], "Pages", "By the VLM", "Prompt", "Answer", "Avoided", "Cost"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, lines.map((line) => h("tr", {}, h("th", { scope: "row" }, nameOf(line, by)),
-        ...[line.pages, line.vlm_pages, line.prompt_tokens, line.completion_tokens, line.avoided_tokens].map((number) => h("td", { class: "numbers" }, count(number))),
-        h("td", { class: "numbers" }, money(line.cost, currency))))))));
+    figureTable(title, [[BY[by]], ...["Pages", "By the VLM", "Prompt", "Answer", "Avoided", "Cost"].map((name) => [name, true])], lines.map((line) => [
+      nameOf(line, by), ...[line.pages, line.vlm_pages, line.prompt_tokens, line.completion_tokens, line.avoided_tokens].map(count), money(line.cost, currency),
+    ])));
 }
 
 function nameOf(line, by) {
@@ -83,11 +81,8 @@ function budgetList(budgets) {
       levels(one).map(({ name, level, format }) => [
         h("div", { class: "row between quiet" }, h("span", {}, `${format(level.spent)} of ${format(level.limit)}`), h("span", {}, `${format(level.left)} left${level.reserved > 0 ? `, ${format(level.reserved)} reserved` : ""}`)),
         budgetBar(`${one.cost_centre}, ${name}`, level, format)])))),
-    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Budgets as a table" }, h("table", { class: "figures" },
-      h("caption", { class: "unseen" }, "Budgets of this month"),
-      h("thead", {}, h("tr", {}, ["Cost centre", "Of", "Limit", "Spent", "Reserved", "Left", "When spent"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, budgets.flatMap((one) => levels(one).map(({ name, level, format }) => h("tr", {}, h("th", { scope: "row" }, one.cost_centre), h("td", {}, name),
-        ...["limit", "spent", "reserved", "left"].map((part) => h("td", { class: "numbers" }, format(level[part]))), h("td", {}, one.when_spent))))))),
+    figureTable("Budgets of this month", [["Cost centre"], ["Of"], ["Limit", true], ["Spent", true], ["Reserved", true], ["Left", true], ["When spent"]],
+      budgets.flatMap((one) => levels(one).map(({ name, level, format }) => [one.cost_centre, name, ...["limit", "spent", "reserved", "left"].map((part) => format(level[part])), one.when_spent]))),
   ];
 }
 

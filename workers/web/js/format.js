@@ -28,8 +28,9 @@ export function seconds(number) {
 export function money(text, currency) {
   if (text === null || text === undefined) return "no price";
   const number = Number(text);
-  const places = number !== 0 && Math.abs(number) < 0.1 ? 4 : 2;
-  return `${number.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })}${currency ? ` ${currency}` : ""}`;
+  const isSmall = number !== 0 && Math.abs(number) < 0.1;
+  const places = isSmall ? { minimumFractionDigits: 2, maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return `${number.toLocaleString("en", places)}${currency ? ` ${currency}` : ""}`;
 }
 
 export const words = (name) => name.replaceAll("_", " ");

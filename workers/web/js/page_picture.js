@@ -51,6 +51,7 @@ export class PagePicture {
     this.draw();
     this.image.alt = `Page ${page.page_number} of ${name}`;
     this.image.removeAttribute("src");
+    this.sheet.classList.add("drawing");
     this.scroller.scrollTop = 0;
     await this.fetchPicture();
   }
@@ -69,11 +70,15 @@ export class PagePicture {
         URL.revokeObjectURL(address);
         return;
       }
-      this.image.onload = () => URL.revokeObjectURL(address);
+      this.image.onload = () => {
+        URL.revokeObjectURL(address);
+        this.sheet.classList.remove("drawing");
+      };
       this.image.src = address;
     } catch (error) {
       if (error.name === "AbortError" || path !== this.path) return;
       this.width = 0;
+      this.sheet.classList.remove("drawing");
       const problem = error instanceof Problem ? error : new Problem({ detail: "the picture could not be shown" });
       replaced(this.problem, problemNotice(problem, () => { this.problem.replaceChildren(); this.fetchPicture(); }));
     }

@@ -4,6 +4,7 @@ import { ask } from "./api.js";
 import { h, replaced, sanitisedFragment } from "./dom.js";
 import { count, measure, money, seconds, share, words } from "./format.js";
 import { noticeIn } from "./notices.js";
+import { figureTable } from "./parts.js";
 
 const UNSURE_BELOW = 0.6;
 const TABS = [["text", "Text"], ["markdown", "Markdown"], ["tables", "Tables"], ["attempts", "Attempts"]];
@@ -144,7 +145,7 @@ export class PageText {
     const attempts = page.attempts ?? [];
     replaced(this.panel, facts(page), attempts.length === 0
       ? h("p", { class: "quiet" }, "No call to the VLM was made about this page.")
-      : h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Calls to the VLM" }, callTable(attempts)),
+      : callTable(attempts),
     bookings(page), signals(page));
   }
 }
@@ -169,24 +170,21 @@ function facts(page) {
 }
 
 function callTable(attempts) {
-  return h("table", { class: "figures" }, h("caption", { class: "unseen" }, "Calls to the VLM"),
-    h("thead", {}, h("tr", {}, ["Call", "Model", "Verdict", "Predicted", "Prompt", "Cached", "Answer", "Time"].map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, attempts.map((one) => h("tr", {},
-      h("th", { scope: "row" }, String(one.attempt)), h("td", {}, one.model_id ?? "–"),
-      h("td", {}, h("span", { class: `chip ${one.verdict === "accepted" ? "good" : "bad"}`, title: one.message ?? null }, words(one.verdict ?? "under way"))),
-      ...[one.predicted_visual_tokens, one.prompt_tokens, one.cached_tokens, one.completion_tokens].map((number) => h("td", { class: "numbers" }, count(number))),
-      h("td", { class: "numbers" }, seconds(one.elapsed_s))))));
+  const columns = [["Call"], ["Model"], ["Verdict"], ["Predicted", true], ["Prompt", true], ["Cached", true], ["Answer", true], ["Time", true]];
+  return figureTable("Calls to the VLM", columns, attempts.map((one) => [
+    String(one.attempt), one.model_id ?? "–",
+    h("span", { class: `chip ${one.verdict === "accepted" ? "good" : "bad"}`, title: one.message ?? null }, words(one.verdict ?? "under way")),
+    ...[one.predicted_visual_tokens, one.prompt_tokens, one.cached_tokens, one.completion_tokens].map(count), seconds(one.elapsed_s),
+  ]));
 }
 
 function bookings(page) {
   const entries = page.booked ?? [];
   if (entries.length === 0) return null;
-  return [h("h2", { class: "small" }, "On the ledger"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Entries of the ledger" }, h("table", { class: "figures" },
-    h("caption", { class: "unseen" }, "Entries of the ledger about this page"),
-    h("thead", {}, h("tr", {}, ["Entry", "Kind", "Outcome", "Tokens", "CPU", "Cost"].map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, entries.map((one) => h("tr", {}, h("th", { scope: "row" }, String(one.entry_id)), h("td", {}, words(one.kind)), h("td", {}, words(one.outcome ?? "–")),
-      h("td", { class: "numbers" }, count((one.prompt_tokens ?? 0) + (one.completion_tokens ?? 0))), h("td", { class: "numbers" }, seconds(one.cpu_s)),
-      h("td", { class: "numbers" }, money(one.cost, one.currency)))))))];
+  const columns = [["Entry"], ["Kind"], ["Outcome"], ["Tokens", true], ["CPU", true], ["Cost", true]];
+  return [h("h2", { class: "small" }, "On the ledger"), figureTable("Entries of the ledger about this page", columns, entries.map((one) => [
+    String(one.entry_id), words(one.kind), words(one.outcome ?? "–"), count((one.prompt_tokens ?? 0) + (one.completion_tokens ?? 0)), seconds(one.cpu_s), money(one.cost, one.currency),
+  ]))];
 }
 
 function signals(page) {

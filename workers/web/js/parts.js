@@ -62,6 +62,15 @@ export function downloadMenu(one, place) {
   return menu;
 }
 
+// `columns` are [heading, whether numbers stand below it]; the first cell of a row is its heading.
+export function figureTable(caption, columns, rows) {
+  const cell = (content, place) => (place === 0 ? h("th", { scope: "row" }, content) : h("td", { class: columns[place][1] ? "numbers" : null }, content));
+  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption }, h("table", { class: "figures" },
+    h("caption", { class: "unseen" }, caption),
+    h("thead", {}, h("tr", {}, columns.map(([name, isNumber]) => h("th", { scope: "col", class: isNumber ? "numbers" : null }, name)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell))))));
+}
+
 async function download(one, format, place) {
   place.replaceChildren();
   try {
