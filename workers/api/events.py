@@ -35,6 +35,7 @@ SEND_LIMIT_S: Final = 30.0
 """A client that takes nothing for so long is let go."""
 
 AWAY_S: Final = 2.0
+MOST_PAGES: Final = 100_000
 ENDED: Final = "end"
 
 router = APIRouter(prefix="/v1/documents/{upload_id}")
@@ -83,20 +84,21 @@ class Told:
         """Of an id that is none nothing is told yet."""
         state, _, ranges = text.partition(";")
         try:
-            return cls(state, {page for part in ranges.split(",") if part for page in _pages_of(part)})
+            return cls(state, set(_pages_of(ranges)))
         except ValueError:
             return cls()
 
 
-MOST_PAGES: Final = 1_000_000
-
-
-def _pages_of(text: str) -> range:
-    first, _, last = text.partition("-")
-    pages = range(int(first), int(last or first) + 1)
-    if len(pages) > MOST_PAGES:
-        raise ValueError(text)
-    return pages
+def _pages_of(ranges: str) -> Iterator[int]:
+    """Raises ValueError, also for more pages than any document has."""
+    left = MOST_PAGES
+    for part in filter(None, ranges.split(",")):
+        first, _, last = part.partition("-")
+        pages = range(int(first), int(last or first) + 1)
+        left -= len(pages)
+        if left < 0:
+            raise ValueError(part)
+        yield from pages
 
 
 def _ranges(pages: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,16 +18,21 @@ from sqlalchemy import text
 
 from models.pool import Queue, SubmissionState
 from pipeline.blobs import BlobStore
+from pipeline.chargeback.price_book import load_price_book
 from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from tests.fakes.engines import FakeEngines, FakeOcr, Fault
 from tests.fakes.pages import tiff_of_widths
+from tests.fakes.wordy_ocr import WordyEngines, WordyOcr
+from tests.integration.vlm_runs import FIRST_WIDTH_PX, answer_on, fake_vlm
 from workers.cluster.deployment import load_deployment
 from workers.cluster.submitting import SubmissionOrder, Submitter
 from workers.cluster.wishes import Wishes
 from workers.local_pool import pool as pool_module
 from workers.local_pool.pool import LocalPool
 from workers.local_pool.roles import Role
+from workers.messages import EngineBuilder
+from workers.owner import is_alive
 from workers.sources import find_sources
 from workers.task_limits import TaskLimit, task_limits
 
@@ -86,13 +93,18 @@ def _fail(error: Exception) -> None:
 
 @contextmanager
 def shop(
-    tmp_path: Path, *, faults: Mapping[int, Fault] | None = None, read_s: float = 0.0, **settings: Any
+    tmp_path: Path,
+    *,
+    faults: Mapping[int, Fault] | None = None,
+    read_s: float = 0.0,
+    engines: EngineBuilder | None = None,
+    **settings: Any,
 ) -> Iterator[Shop]:
     home, folder = tmp_path / "home", tmp_path / "in"
     folder.mkdir()
     chosen = Settings(home=home, **settings)
     with closing(open_store(home)) as store:
-        engines = FakeEngines(ocr=FakeOcr(folder=home, faults=faults or {}, read_s=read_s))
+        engines = engines or FakeEngines(ocr=FakeOcr(folder=home, faults=faults or {}, read_s=read_s))
         deployment = replace(load_deployment(chosen), build_engines=engines)
         pool = LocalPool(deployment)
         pool.start()
@@ -174,3 +186,56 @@ def test_a_reader_that_has_read_enough_is_replaced(tmp_path: Path) -> None:
         opened.await_end(submission_id)
         assert len({pid for _, pid in opened.calls()}) == 3
         assert opened.outcomes() == {"read": 6}
+
+
+def vlm_shop(tmp_path: Path, url: str) -> AbstractContextManager[Shop]:
+    return shop(
+        tmp_path,
+        engines=WordyEngines(ocr=WordyOcr(folder=tmp_path)),
+        route="vlm",
+        executor={"jobs": 1},
+        vlm={"url": url, "concurrency": 2, "timeout_s": 60, "wait_s": 20},
+    )
+
+
+def test_pages_that_need_the_vlm_get_it_many_at_a_time(tmp_path: Path) -> None:
+    with (
+        fake_vlm(answer=answer_on(), seconds_a_request=0.2) as fake,
+        vlm_shop(tmp_path, fake.base_url) as opened,
+    ):
+        submission_id = opened.submit([FIRST_WIDTH_PX + page for page in range(6)])
+        opened.await_end(submission_id)
+        assert opened.counted("SELECT route, count(*) FROM pages GROUP BY route") == {"vlm": 6}
+        kinds = opened.counted("SELECT kind, count(*) FROM ledger GROUP BY kind")
+        assert kinds == {"cpu_page": 6, "vlm_call": 6}
+
+
+def test_a_stop_does_not_wait_for_a_call_and_the_call_is_booked(tmp_path: Path) -> None:
+    with (
+        fake_vlm(answer=answer_on(), seconds_a_request=50.0) as fake,
+        vlm_shop(tmp_path, fake.base_url) as opened,
+    ):
+        opened.submit([FIRST_WIDTH_PX, FIRST_WIDTH_PX + 1])
+        opened.wait_until(lambda: opened.counted("SELECT 'open', count(*) FROM vlm_attempts")["open"] == 2)
+        opened.pool.stop()
+        assert opened.pages_by_state() == {"awaiting_vlm": 2}
+        opened.store.pool.reclaim(is_alive, max_losses=5, price_book=load_price_book())
+        verdicts = opened.counted("SELECT verdict, count(*) FROM vlm_attempts GROUP BY verdict")
+        assert verdicts == {"abandoned": 2}
+        assert opened.counted("SELECT kind, count(*) FROM ledger GROUP BY kind")["vlm_call"] == 2
+
+
+def test_a_pool_that_nobody_keeps_ends_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("what nobody thought of")
+
+    monkeypatch.setattr(pool_module, "wait", fail)
+    open_store(tmp_path).close()
+    failed = threading.Event()
+    deployment = load_deployment(Settings(home=tmp_path, executor={"jobs": 1}))
+    pool = LocalPool(deployment, on_failure=failed.set)
+    pool.start()
+    assert failed.wait(PATIENCE_S)
+    pool.stop()
+    assert pool.has_failed
+    assert multiprocessing.active_children() == []

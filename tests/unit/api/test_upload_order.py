@@ -1,0 +1,78 @@
+"""What comes with a document, and what its name becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from models.errors import CostCentreRefused, RequestInvalid
+from pipeline.settings import Settings
+from workers.api.access import Caller
+from workers.api.upload_order import UploadOrder, document_name, idempotency_key, upload_order
+
+ASKING = Caller(key_id=7, cost_centre="harbour", scopes=frozenset({"submit"}), is_admin=False)
+
+
+def order(fields: dict[str, str], *, document_id: str = "a" * 64, key: str | None = "secret") -> UploadOrder:
+    settings = Settings(home=Path("/nowhere"), pool={} if key is None else {"secret_key": key})
+    return upload_order(
+        fields, file_name="inv.pdf", document_id=document_id, asking=ASKING, settings=settings
+    )
+
+
+@pytest.mark.parametrize(
+    ("file_name", "name"),
+    [
+        ("inv.pdf", "inv.pdf"),
+        ("C:\\scans\\inv.pdf", "inv.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("a\r\nb\x00.pdf", "ab.pdf"),
+        ("Straße 1.pdf", "Straße 1.pdf"),
+        ("", "document"),
+        ("..", "document"),
+        ("x" * 300, "x" * 200),
+        ("é" * 150, "é" * 100),
+    ],
+)
+def test_a_name_is_the_last_part_as_far_as_it_can_be_shown(file_name: str, name: str) -> None:
+    assert document_name(file_name) == name
+
+
+def test_nothing_that_was_sent_is_left_out_of_the_request() -> None:
+    sent = [
+        order({}),
+        order({"priority": "9"}),
+        order({"metadata": "{}"}),
+        order({"password": "one"}),
+        order({"password": "two"}),
+        order({}, document_id="b" * 64),
+    ]
+    assert len({one.request_sha256 for one in sent}) == len(sent)
+    assert order({"priority": "9"}).request_sha256 == sent[1].request_sha256
+
+
+def test_a_password_is_not_taken_where_it_cannot_be_sealed() -> None:
+    with pytest.raises(RequestInvalid) as refused:
+        order({"password": "one"}, key=None)
+    assert refused.value.faults[0][0] == "password"
+
+
+def test_another_cost_centre_does_not_pay() -> None:
+    assert order({"cost_centre": "harbour/lock"}).cost_centre == "harbour/lock"
+    with pytest.raises(CostCentreRefused):
+        order({"cost_centre": "quay"})
+
+
+@pytest.mark.parametrize("metadata", ["[1]", "1", "{", '{"a": NaN}', "[" * 5_000])
+def test_metadata_is_a_json_object(metadata: str) -> None:
+    with pytest.raises(RequestInvalid) as refused:
+        order({"metadata": metadata})
+    assert refused.value.faults == (("metadata", "send a JSON object"),)
+
+
+@pytest.mark.parametrize("key", ["", "two words", "ü", "x" * 256, "a\nb"])
+def test_a_key_is_visible_ascii(key: str) -> None:
+    with pytest.raises(RequestInvalid):
+        idempotency_key(key)
+    assert idempotency_key("k-1") == "k-1"
