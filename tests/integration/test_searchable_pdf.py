@@ -182,6 +182,21 @@ def test_a_page_with_a_text_layer_of_its_own_gets_no_other(tmp_path: Path) -> No
     assert text_of(searchable(original(source), [by_vlm], tmp_path / "c.pdf")).count("ferry") == 1
 
 
+def test_the_invisible_text_of_an_earlier_program_gives_way_to_ours(tmp_path: Path) -> None:
+    source = tmp_path / "a.pdf"
+    content = (
+        b"q 100 0 0 50 300 300 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x80 EI Q\n"
+        b"BT /F 14 Tf 70 700 Td 3 Tr (tne) Tj 20 TL (fcrry) ' 0 Tr (seen) ' ET\n"
+        b"q 3 Tr BT /F 14 Tf 70 500 Td [(leoves) 20 (ot)] TJ ET Q BT /F 14 Tf 70 400 Td (too) Tj ET\n"
+    )
+    raw_pdf(source, content)
+    assert "fcrry" in text_of(source)
+    target = searchable(original(source), [read_page((826, 1169))], tmp_path / "b.pdf")
+    assert not re.search("tne|fcrry|leoves|ot ", text_of(target))
+    assert all(word in text_of(target) for word in ("seen", "too", "ferry"))
+    assert ImageChops.difference(drawn(source), drawn(target)).getbbox() is None
+
+
 def test_what_belongs_to_the_document_stays(tmp_path: Path) -> None:
     source = painted_pdf(tmp_path / "a.pdf")
     with pikepdf.open(source, allow_overwriting_input=True) as pdf:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,29 +12,9 @@ from io import BytesIO
 from typing import BinaryIO, Final
 
 from pypdf import PasswordType, PdfReader, PdfWriter
-from pypdf.errors import DependencyError, PyPdfError
 
-from models.errors import DocumentEncrypted, WrongPassword
 from pipeline.exports.original import Original
-
-PARSER_FAULTS: Final = (
-    PyPdfError,
-    DependencyError,
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    AssertionError,
-    RuntimeError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-)
-"""What pypdf is known to raise on broken bytes."""
-
+from pipeline.exports.searchable_pdf.faults import PARSER_FAULTS
 
 PDF_HEADER: Final = "%PDF-1.7"
 END_MARKER: Final = b"%%EOF"
@@ -58,7 +36,7 @@ class CopiedOriginal:
 @contextmanager
 def copied_original(original: Original) -> Iterator[CopiedOriginal]:
     """Pages, bookmarks, links and attachments of the PDF, without its encryption. Raises ``NotParsed``, also for
-    what pypdf raises while the block runs, ``DocumentEncrypted`` without a password and ``WrongPassword``."""
+    what pypdf raises while the block runs."""
     with _quiet_parser():
         try:
             with original.path.open("rb") as stored:
@@ -82,12 +60,11 @@ def _with_end_marker(stored: BinaryIO) -> BinaryIO:
 
 
 def _decrypt(reader: PdfReader, password: str | None) -> None:
+    """Whether a password is wrong, or only spelled in a way that pypdf does not know, tells who draws the pages."""
     for candidate in ("", password):
         if candidate is not None and reader.decrypt(candidate) is not PasswordType.NOT_DECRYPTED:
             return
-    if password is None:
-        raise DocumentEncrypted("encrypted; give its password with --password")
-    raise WrongPassword("encrypted, and the password given does not open it")
+    raise NotParsed("encrypted, and not opened")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pypdf.generic import (
     StreamObject,
 )
 
+from pipeline.exports.searchable_pdf.hidden_text import without_hidden_text
 from pipeline.exports.searchable_pdf.invisible_font import ADVANCE_EM, InvisibleFont
 from pipeline.exports.searchable_pdf.placement import PlacedText
 
@@ -138,6 +139,9 @@ def _number(value: float) -> str:
 
 
 def _content_streams(page: PageObject, writer: PdfWriter) -> list[PdfObject]:
+    cleaned = without_hidden_text(page, writer)
+    if cleaned is not None:
+        return [writer._add_object(cleaned)]
     if "/Contents" not in page:
         return []
     contents = page.raw_get("/Contents")
