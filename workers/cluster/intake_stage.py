@@ -50,7 +50,7 @@ def _taken_in(host: Host, source: SourceToTakeIn, work: Work) -> Counter[Queue]:
         code = error.code if isinstance(error, DoctriageError) else SettingsError.code
         work.refuse(code)
         host.store.pool.refuse_source(
-            source.source_id, owner=host.owner, code=code, message=f"{source.name}: {error}"
+            source.source_id, owner=host.owner, code=code, message=_refusal(source.name, error)
         )
         return Counter()
     work.learn(reading_id=opened.reading_id)
@@ -61,6 +61,13 @@ def _taken_in(host: Host, source: SourceToTakeIn, work: Work) -> Counter[Queue]:
         document_id=document.document_id,
     )
     return tickets_after_intake(opened, settings.pool.pages_per_claim)
+
+
+def _refusal(name: str, error: Exception) -> str:
+    """For whoever submitted, who has other settings, and other engines, than the worker that refuses."""
+    if isinstance(error, SettingsError | EngineUnavailable):
+        return f"{name}: refused by a worker of the pool: {error}"
+    return f"{name}: {error}"
 
 
 def _inspected(host: Host, settings: Settings, source: SourceToTakeIn) -> Document:

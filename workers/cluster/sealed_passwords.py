@@ -30,7 +30,7 @@ def unsealed(text: str | None, key: SecretStr | None) -> tuple[str, ...]:
     if text is None:
         return ()
     if key is None:
-        raise SettingsError("the submission has sealed passwords; set DOCTRIAGE_POOL__SECRET_KEY here too")
+        raise SettingsError("the submission has sealed passwords; set DOCTRIAGE_POOL__SECRET_KEY there too")
     try:
         return tuple(json.loads(_fernet(key).decrypt(text.encode("ascii"))))
     except InvalidToken as error:

@@ -9,14 +9,14 @@ from typing import Final
 
 import structlog
 
-from models.errors import EngineUnavailable, PlanImpossible, StoreUnavailable
+from models.errors import EngineUnavailable, PlanImpossible, SettingsError, StoreUnavailable
 from models.pool import Queue
 from pipeline.publish import DiskFull
 from workers.cluster.metrics import worker_metrics
 from workers.cluster.observed import NothingFound
 from workers.tickets import Tickets, send_if_possible
 
-IMPOSSIBLE: Final = (StoreUnavailable, EngineUnavailable, PlanImpossible, DiskFull)
+IMPOSSIBLE: Final = (StoreUnavailable, EngineUnavailable, PlanImpossible, SettingsError, DiskFull)
 """No fault of the work: it goes back, now or when its lease runs out, and the reconciler sends a ticket for it."""
 
 PAUSE_S: Final = 5.0

@@ -6,6 +6,8 @@ import io
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from tests.fakes.engines import FakeEngines, FakeOcr, Fault
 from tests.fakes.pages import tiff_of_widths
 from tests.integration.pool.bench import PoolBench, pool_bench
 from workers.cluster.ocr_stage import read_pages
+from workers.cluster.turn import Turn, take_turn
 from workers.events import IngestRequest
 from workers.local import ingest
 
@@ -160,6 +163,42 @@ def test_a_sealed_password_opens_a_document_and_is_gone_with_the_submission(
         bench.work()
         assert bench.sources(submission_id)["a.pdf"].is_written
         assert bench.host.store.pool.terms(submission_id).sealed_passwords is None
+
+
+def test_a_worker_that_cannot_open_passwords_says_that_it_is_a_worker(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    shutil.copy(SAMPLES / "two_columns.pdf", folder / "a.pdf")
+    key = SecretStr(Fernet.generate_key().decode())
+    with pool_bench(tmp_path / "pool", postgres_url) as bench:
+        sealing = bench.settings.pool.model_copy(update={"secret_key": key})
+        bench.settings = bench.settings.model_copy(update={"pool": sealing})
+        submission_id = bench.submit(folder, passwords=("harbour gate",))
+        bench.work()
+        refused = bench.sources(submission_id)["a.pdf"]
+    assert refused.error_code == "settings_invalid"
+    assert (refused.error_message or "").startswith(
+        "a.pdf: refused by a worker of the pool: the submission has"
+    )
+
+
+def test_a_reader_without_the_key_leaves_the_pages_to_others(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr
+) -> None:
+    with Pdf.open(SAMPLES / "two_columns.pdf") as pdf:
+        pdf.save(folder / "a.pdf", encryption=Encryption(user="harbour gate", owner="owner"))
+    key = SecretStr(Fernet.generate_key().decode())
+    with pool_bench(tmp_path / "pool", postgres_url, pool={"secret_key": key}) as bench:
+        submission_id = bench.submit(folder, passwords=("harbour gate",))
+        bench.work((Queue.INTAKE,))
+        with_key = bench.host.deployment
+        keyless = with_key.settings.pool.model_copy(update={"secret_key": None})
+        without = with_key.settings.model_copy(update={"pool": keyless})
+        bench.host.deployment = replace(with_key, settings=without)
+        assert take_turn(partial(read_pages, bench.host), Queue.OCR, bench.tickets) is Turn.PUT_OFF
+        bench.host.deployment = with_key
+        bench.work()
+        assert bench.sources(submission_id)["a.pdf"].is_written
 
 
 def test_the_pool_writes_formats_that_show_the_pages(
