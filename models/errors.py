@@ -491,3 +491,26 @@ class FormatNotAcceptable(DoctriageError):
     """There is no such format, or none of those that the client accepts."""
 
     code = "format_not_acceptable"
+
+
+class ServerUnreachable(DoctriageError):
+    """No server of doctriage answers at an address, or the connection to it was lost."""
+
+    code = "server_unreachable"
+    retryable = True
+
+
+class ServerError(DoctriageError):
+    """A server failed, or answers with what no client of this version knows. ``status`` is that of HTTP,
+    ``problem_code`` what the server calls it, None where it has no name."""
+
+    code = "server_error"
+
+    def __init__(self, message: str, *, status: int, problem_code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problem_code = problem_code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        made = partial(type(self), status=self.status, problem_code=self.problem_code)
+        return made, self.args

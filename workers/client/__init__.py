@@ -1,0 +1,27 @@
+"""A client of doctriage's HTTP API. Importing it is cheap: it loads no engine, no database and no image library."""
+
+from workers.client.client import Client
+from workers.client.records import (
+    Document,
+    DocumentChanged,
+    DocumentEnded,
+    DocumentEvent,
+    DocumentState,
+    Fault,
+    PageSettled,
+    PageSummary,
+)
+from workers.client.uploads import SubmitOptions
+
+__all__ = [
+    "Client",
+    "Document",
+    "DocumentChanged",
+    "DocumentEnded",
+    "DocumentEvent",
+    "DocumentState",
+    "Fault",
+    "PageSettled",
+    "PageSummary",
+    "SubmitOptions",
+]
