@@ -13,7 +13,7 @@ from typing import Any
 import pikepdf
 import pypdfium2
 import pytest
-from PIL import Image, ImageChops, ImageDraw, ImageOps
+from PIL import Image, ImageChops, ImageCms, ImageDraw, ImageOps
 
 from models.document import MediaType
 from models.errors import DocumentEncrypted, WrongPassword
@@ -317,6 +317,23 @@ def test_a_photo_is_its_own_bytes_upright(orientation: int, tmp_path: Path) -> N
     assert_looks_like(target, upright)
     assert stored in target.read_bytes()
     assert words_in(target)["ferry"] == pytest.approx([90, 120, 150, 144], abs=WITHIN_PT)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_a_photo_keeps_the_profile_of_its_own_colours(mode: str, tmp_path: Path) -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    image = picture().convert(mode)
+    image.save(tmp_path / "a.jpg", icc_profile=profile, quality=95)
+    read = read_page(image.size, ["ferry"], dpi=72.0)
+    target = searchable(original(tmp_path / "a.jpg", MediaType.JPEG), [read], tmp_path / "b.pdf")
+    assert_looks_like(target, image)
+    with pikepdf.open(target) as pdf:
+        colours = pdf.pages[0].Resources.XObject.Page.ColorSpace
+        if mode == "RGB":
+            assert colours[1].read_bytes() == profile
+        else:
+            assert colours == "/DeviceGray"
+        assert pdf.check_pdf_syntax() == []
 
 
 @pytest.mark.parametrize(

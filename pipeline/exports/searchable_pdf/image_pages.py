@@ -9,7 +9,14 @@ from typing import Final
 
 from PIL import ExifTags, Image
 from pypdf import PageObject, PdfWriter
-from pypdf.generic import DictionaryObject, FloatObject, NameObject, NumberObject, StreamObject
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    FloatObject,
+    NameObject,
+    NumberObject,
+    StreamObject,
+)
 
 from pipeline.exports.formats import Json
 from pipeline.resolution import POINTS_PER_INCH
@@ -34,16 +41,19 @@ _ORIENTED: Final[Mapping[int, tuple[int, int, int, int, int, int]]] = {
 }
 """By EXIF orientation: the unit square that a PDF paints a picture on, turned to be displayed, on a page of 1 by 1."""
 
+PROFILE_COLOURS: Final = slice(16, 20)
+_PROFILED: Final = {"L": b"GRAY", "RGB": b"RGB "}
 _A4_PT: Final = (595.0, 842.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """``entries`` are those of its image dictionary. ``orientation`` is EXIF's."""
+    """``entries`` are those of its image dictionary. ``orientation`` is EXIF's, ``colour_profile`` ICC's."""
 
     stored: bytes
     entries: Mapping[str, object]
     orientation: int = 1
+    colour_profile: bytes | None = None
 
 
 def stored_jpeg(stored: bytes) -> Picture | None:
@@ -53,10 +63,23 @@ def stored_jpeg(stored: bytes) -> Picture | None:
             if image.mode not in ("L", "RGB"):
                 return None
             orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+            profile = _fitting_profile(image)
             entries = _image_entries(image, bits=8) | {"/Filter": NameObject("/DCTDecode")}
     except (OSError, SyntaxError, ValueError):
         return None
-    return Picture(stored=stored, entries=entries, orientation=orientation if orientation in _ORIENTED else 1)
+    return Picture(
+        stored=stored,
+        entries=entries,
+        orientation=orientation if orientation in _ORIENTED else 1,
+        colour_profile=profile,
+    )
+
+
+def _fitting_profile(image: Image.Image) -> bytes | None:
+    """None where there is none, or it is one of other colours than the image has."""
+    profile = image.info.get("icc_profile")
+    fits = isinstance(profile, bytes) and profile[PROFILE_COLOURS] == _PROFILED[image.mode]
+    return profile if fits else None
 
 
 def drawn_picture(image: Image.Image, *, is_lossless: bool) -> Picture:
@@ -120,6 +143,8 @@ def add_picture_page(writer: PdfWriter, picture: Picture, page: Json) -> PageObj
     stream = StreamObject()
     stream.update(_named(picture.entries))
     stream.set_data(picture.stored)
+    if picture.colour_profile is not None:
+        stream[NameObject("/ColorSpace")] = _profiled(stream, picture.colour_profile, writer)
     resources = _named({"/XObject": _named({"/Page": writer._add_object(stream)})})
     added[NameObject("/Resources")] = resources
     x_by_u, y_by_u, x_by_v, y_by_v, x, y = _ORIENTED[picture.orientation]
@@ -127,6 +152,15 @@ def add_picture_page(writer: PdfWriter, picture: Picture, page: Json) -> PageObj
     numbers = " ".join(str(FloatObject(round(number, 4))) for number in matrix)
     _set_content(added, f"q {numbers} cm /Page Do Q\n", writer)
     return added
+
+
+def _profiled(image: StreamObject, profile: bytes, writer: PdfWriter) -> ArrayObject:
+    alternate = image["/ColorSpace"]
+    stream = StreamObject()
+    stream.set_data(profile)
+    stream[NameObject("/N")] = NumberObject(3 if str(alternate) == "/DeviceRGB" else 1)
+    stream[NameObject("/Alternate")] = alternate
+    return ArrayObject([NameObject("/ICCBased"), writer._add_object(stream.flate_encode())])
 
 
 def add_note_page(writer: PdfWriter, note: str) -> None:
