@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import compile_path
 
 from models.errors import (
     ApiKeyNotFound,
@@ -186,9 +186,9 @@ async def _of_validation(request: Request, error: Exception) -> Response:
 async def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase
-    headers = dict(error.headers or {})
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["allow"] = ", ".join(_allowed_methods(request))
+        headers["allow"] = ", ".join(_allowed_methods(request, headers.get("allow", "")))
     return problem(
         request,
         status=error.status_code,
@@ -211,11 +211,14 @@ async def _of_anything(request: Request, error: Exception) -> Response:
     )
 
 
-def _allowed_methods(request: Request) -> list[str]:
+def _allowed_methods(request: Request, named: str) -> list[str]:
     """Of all routes of the path; the framework names those of the first."""
-    routes = [route for route in request.app.routes if isinstance(route, Route)]
-    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in matching for method in route.methods or ()})
+    methods = {method.strip().upper() for method in named.split(",") if method.strip()}
+    for template, operations in request.app.openapi()["paths"].items():
+        pattern, _, _ = compile_path(template)
+        if pattern.match(request.url.path):
+            methods.update(method.upper() for method in operations)
+    return sorted(methods)
 
 
 def _retry_after(error: DoctriageError, status: int) -> Mapping[str, str]:

@@ -1,0 +1,219 @@
+"""Whatever is wrong with a request, the answer is a problem with a stable code and what to do."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.api_server import ApiServer, Json, api_server
+from tests.integration.api.conftest import MOST_UPLOAD_BYTES
+
+FILE = {"file": ("a.pdf", b"%PDF-1.4")}
+
+REQUESTS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
+    "no such path": ("GET", "/v1/nothing", {}, 404, "not_found"),
+    "no such document": ("GET", "/v1/documents/" + "0" * 32, {}, 404, "document_not_found"),
+    "no such result": ("GET", "/v1/documents/x/result", {}, 404, "document_not_found"),
+    "another method": ("PUT", "/v1/documents", {}, 405, "method_not_allowed"),
+    "no form": ("POST", "/v1/documents", {"content": b"{}"}, 415, "body_unsupported"),
+    "a form of another kind": ("POST", "/v1/documents", {"data": {"file": "a"}}, 415, "body_unsupported"),
+    "no file": ("POST", "/v1/documents", {"files": {"priority": (None, "3")}}, 422, "request_invalid"),
+    "a second file": ("POST", "/v1/documents", {"files": {**FILE, "b": ("b", b"b")}}, 422, "request_invalid"),
+    "an unknown field": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"colour": "red"}},
+        422,
+        "request_invalid",
+    ),
+    "a wrong field": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"priority": "12"}},
+        422,
+        "request_invalid",
+    ),
+    "no JSON": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"metadata": "[1]"}},
+        422,
+        "request_invalid",
+    ),
+    "too much JSON": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"metadata": '{"a": "' + "x" * 17_000 + '"}'}},
+        422,
+        "request_invalid",
+    ),
+    "an unknown output": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"outputs": "docx"}},
+        422,
+        "request_invalid",
+    ),
+    "no language": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"languages": "$$"}},
+        422,
+        "request_invalid",
+    ),
+    "no cost centre": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"cost_centre": "a/b/c"}},
+        422,
+        "request_invalid",
+    ),
+    "no key": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "headers": {"idempotency-key": "two words"}},
+        422,
+        "request_invalid",
+    ),
+    "a file too large": (
+        "POST",
+        "/v1/documents",
+        {"files": {"file": ("a.pdf", b"x" * (MOST_UPLOAD_BYTES + 1))}},
+        413,
+        "too_many_bytes",
+    ),
+    "fields too large": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"languages": "x" * 70_000}},
+        422,
+        "request_invalid",
+    ),
+    "a cursor that is none": ("GET", "/v1/documents?cursor=!!", {}, 422, "request_invalid"),
+    "no number": ("GET", "/v1/documents?limit=many", {}, 422, "request_invalid"),
+    "days that are none": ("GET", "/v1/chargeback?from=2026-02-02&to=2026-02-01", {}, 422, "request_invalid"),
+    "no month": ("GET", "/v1/budgets?month=soon", {}, 422, "request_invalid"),
+}
+
+
+def assert_problem(answer: Any, status: int, code: str) -> Json:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: Json = answer.json()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["type"] == f"urn:doctriage:problem:{code}"
+    assert problem["detail"]
+    assert problem["advice"]
+    assert problem["instance"] == urlsplit(str(answer.url)).path
+    return problem
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_every_refusal_is_a_problem(server: ApiServer, name: str) -> None:
+    method, path, options, status, code = REQUESTS[name]
+    with server.client() as client:
+        assert_problem(client.request(method, path, **options), status, code)
+    assert server.files("incoming") == []
+    assert server.rows("SELECT 1 FROM arriving_blobs") == []
+
+
+def test_a_field_that_is_wrong_is_named(server: ApiServer) -> None:
+    with server.client() as client:
+        answer = client.post("/v1/documents", files=FILE, data={"priority": "12", "colour": "red"})
+        errors = assert_problem(answer, 422, "request_invalid")["errors"]
+        assert {error["field"] for error in errors} == {"priority", "colour"}
+        allowed = client.put("/v1/documents").headers["allow"]
+        assert set(allowed.replace(" ", "").split(",")) == {"GET", "POST"}
+
+
+def exchanged(server: ApiServer, head: str, body: bytes = b"", *, closes: bool = False) -> bytes:
+    """All that a server says to this, byte by byte."""
+    parts = urlsplit(server.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as connection:
+        connection.sendall(head.replace("\n", "\r\n").encode() + body)
+        if closes:
+            connection.shutdown(socket.SHUT_WR)
+        said = b""
+        while chunk := connection.recv(65_536):
+            said += chunk
+        return said
+
+
+HEAD = "POST /v1/documents HTTP/1.1\nHost: localhost\nConnection: close\n"
+FORM = "Content-Type: multipart/form-data; boundary=b\n"
+PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n%PDF-1.4'
+
+
+@pytest.mark.parametrize(
+    ("form", "body"),
+    {
+        "ends before its last boundary": (FORM, PART),
+        "is no form": (FORM, b"anything at all"),
+        "is empty": (FORM, b""),
+    }.values(),
+    ids=str,
+)
+def test_a_body_that_is_not_what_it_says_is_a_problem(server: ApiServer, form: str, body: bytes) -> None:
+    said = exchanged(server, f"{HEAD}{form}Content-Length: {len(body)}\n\n", body)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b'"code": "body_malformed"' in said
+    assert server.files("incoming") == []
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(server: ApiServer) -> None:
+    before = server.rows("SELECT count(*) FROM uploads")
+    exchanged(server, f"{HEAD}{FORM}Content-Length: 100000\n\n", PART + b"x" * 5_000, closes=True)
+    server.wait_until(lambda: server.files("incoming") == [])
+    assert server.rows("SELECT count(*) FROM uploads") == before
+
+
+def test_a_large_file_is_refused_while_it_is_sent(server: ApiServer) -> None:
+    """Nobody said how large it is: it comes in chunks."""
+    chunk = b"x" * 2**20
+    chunks = f"{len(PART):x}\r\n".encode() + PART + b"\r\n"
+    chunks += (f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n") * 8 + b"0\r\n\r\n"
+    said = exchanged(server, f"{HEAD}{FORM}Transfer-Encoding: chunked\n\n", chunks)
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert server.files("incoming") == []
+
+
+def test_what_is_no_document_fails_with_its_reason(server: ApiServer) -> None:
+    upload_id = server.send(("notes.txt", b"just some words\n" * 50)).json()["id"]
+    document = server.await_end(upload_id)
+    assert document["state"] == "failed"
+    assert document["error"]["code"] == "unsupported_media_type"
+    with server.client() as client:
+        assert_problem(client.get(f"/v1/documents/{upload_id}/result"), 409, "document_failed")
+        assert_problem(client.get(f"/v1/documents/{upload_id}/pages/1"), 404, "page_not_found")
+        assert_problem(client.get(f"/v1/documents/{upload_id}/pages/0"), 422, "request_invalid")
+
+
+def test_uploads_are_bounded_in_number_in_time_and_in_memory(tmp_path: Path) -> None:
+    with api_server(
+        tmp_path,
+        DOCTRIAGE_API__MAX_UPLOADS_AT_ONCE="1",
+        DOCTRIAGE_API__UPLOAD_IDLE_S="5",
+        DOCTRIAGE_API__MAX_UPLOAD_BYTES=str(400 * 2**20),
+    ) as server:
+        with ThreadPoolExecutor(1) as thread:
+            slow = thread.submit(exchanged, server, f"{HEAD}{FORM}Content-Length: 100000\n\n", PART)
+            server.wait_until(lambda: server.files("incoming") != [])
+            busy = assert_problem(server.send(("a.pdf", b"%PDF-1.4")), 503, "too_many_at_once")
+            assert "try again" in busy["advice"]
+            said = slow.result()
+        assert said.startswith(b"HTTP/1.1 408 ")
+        peak_before = _peak_memory_bytes(server)
+        assert server.send(("zeros.bin", bytes(200 * 2**20))).status_code == 202
+        assert _peak_memory_bytes(server) - peak_before < 64 * 2**20
+        assert server.files("incoming") == []
+
+
+def _peak_memory_bytes(server: ApiServer) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text("ascii")
+    [kilobytes] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(kilobytes) * 1024
