@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, String, and_, cast, delete, exists, literal, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from models.api_tables import ReviewRow
+from models.api_tables import ReviewRow, UploadRow
 from models.pool import SourceState
 from models.tables import (
     DocumentRow,
@@ -92,6 +92,7 @@ def erase_sources(session: Session, document_id: str, readings: Sequence[int], n
             lease_expires_at_s=None,
         ),
     )
+    forget_uploads(session, UploadRow.submission_id.in_(submissions))
     is_waited_for = exists().where(
         SourceRow.submission_id == SubmissionRow.submission_id, SourceRow.state.in_(UNSETTLED_SOURCES)
     )
@@ -99,6 +100,21 @@ def erase_sources(session: Session, document_id: str, readings: Sequence[int], n
         update(SubmissionRow)
         .where(SubmissionRow.submission_id.in_(submissions), ~is_waited_for)
         .values(sealed_passwords=None)
+    )
+
+
+def forget_uploads(session: Session, uploads: ColumnElement[bool]) -> None:
+    """Of each its row stays, without the sender's words."""
+    session.execute(
+        update(UploadRow)
+        .where(uploads, UploadRow.erased_at_s.is_(None))
+        .values(
+            erased_at_s=time.time(),
+            details=None,
+            callback_url=None,
+            idempotency_key=None,
+            request_sha256=None,
+        )
     )
 
 

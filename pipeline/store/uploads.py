@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from models.api_tables import ArrivingBlobRow, UploadRow
@@ -21,7 +21,7 @@ from pipeline.store.database import insert_missing
 from pipeline.store.pool_bounds import refuse_beyond
 from pipeline.store.pool_records import PoolLimits
 from pipeline.store.purge import purge_in, refuse_in_use
-from pipeline.store.purge_statements import erase_source_alone
+from pipeline.store.purge_statements import erase_source_alone, forget_uploads
 from pipeline.store.upload_pages import UploadPages
 from pipeline.store.upload_records import Accepted, NewUpload, UploadFilter, UploadPlace, UploadRecord
 from pipeline.store.upload_statements import (
@@ -131,17 +131,7 @@ class UploadStore(UploadPages):
             if document_id is not None:
                 lock_bytes(session, document_id)
                 _erase_document(session, record, document_id, is_alive, erase)
-            session.execute(
-                update(UploadRow)
-                .where(UploadRow.upload_id == upload_id)
-                .values(
-                    erased_at_s=time.time(),
-                    details=None,
-                    callback_url=None,
-                    idempotency_key=None,
-                    request_sha256=None,
-                )
-            )
+            forget_uploads(session, UploadRow.upload_id == upload_id)
 
     def _erase_of_gone(self, blob_id: str, is_gone: _Gone, erase: Erase) -> int:
         with self._database.write() as session:

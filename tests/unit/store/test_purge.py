@@ -19,6 +19,7 @@ from models.transcription import Evidence, TokenUsage, Verdict
 from pipeline.store import CallOutcome, Store
 from tests.unit.store.booking import BOOK, closed, new_call, open_call
 from tests.unit.store.pool_parts import Pool, Submitted, new_document
+from tests.unit.store.upload_parts import enter_upload
 
 MARKER = "Zwiebelfisch"
 """In everything that comes from the document."""
@@ -311,3 +312,24 @@ def test_every_column_of_a_call_is_kept_or_holds_words_of_the_page() -> None:
     columns: set[str] = {column.name for column in VlmAttemptRow.__table__.columns}
     assert columns - set(KEPT_OF_CALLS) == {"evidence", "message"}
     assert set(KEPT_OF_CALLS) <= columns
+
+
+def test_nothing_of_the_senders_own_words_is_left_of_an_upload(pool: Pool) -> None:
+    submitted, other = read_with_marker(pool), pool.submit(1)
+    words: dict[str, Any] = {
+        "details": {"case": MARKER},
+        "callback_url": f"https://example.org/{MARKER}",
+        "idempotency_key": MARKER,
+    }
+    erased, kept = (
+        enter_upload(pool.store, submission_id, **{**words, "idempotency_key": f"{MARKER} {submission_id}"})
+        for submission_id in (submitted.submission_id, other.submission_id)
+    )
+    pool.store.purge.purge(submitted.document.document_id, alive)
+    record = pool.store.uploads.find(erased)
+    assert record is not None
+    assert record.erased_at_s is not None
+    assert MARKER not in str(record)
+    untouched = pool.store.uploads.find(kept)
+    assert untouched is not None
+    assert (untouched.erased_at_s, untouched.details) == (None, words["details"])
