@@ -11,6 +11,7 @@ from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from workers.broker import require_broker
 from workers.celery_app import celery_app
+from workers.cluster.clocks import require_clock_for_leases
 from workers.cluster.connection import pool_tickets
 from workers.cluster.deployment import load_deployment
 from workers.cluster.keeping import Keeping
@@ -33,6 +34,7 @@ def run_beat(settings: Settings, *, every_s: float, once: bool = False) -> None:
         contextlib.closing(open_store(deployment.settings.home, settings.database_url)) as store,
         _metrics(settings, store),
     ):
+        require_clock_for_leases(store.pool, lease_s=settings.pool.lease_s)
         keeping = Keeping(deployment, store, tickets)
         if once:
             reconciled = keeping.look_once()

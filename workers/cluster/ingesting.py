@@ -15,6 +15,7 @@ from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
 from pipeline.store import SubmissionProgress, open_store
 from workers.accounts import login_name, paying_cost_centre
+from workers.cluster.clocks import require_clock_for_submitting
 from workers.cluster.connection import pool_tickets, require_pool_broker
 from workers.cluster.following import Follower
 from workers.cluster.sealed_passwords import sealed
@@ -86,6 +87,7 @@ def submit_sources(
     blobs.require()
     on_event(SourcesFound(count=len(sources)))
     with closing(open_store(home, settings.database_url)) as store:
+        require_clock_for_submitting(store.pool)
         submitter = Submitter(
             settings=settings,
             pool=store.pool,

@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 
 from models.errors import EngineUnavailable
 from pipeline.settings import Settings
@@ -13,8 +14,8 @@ from workers.cluster.worker_plan import PoolKind, WorkerPlan
 
 
 def check_parts(settings: Settings, plan: WorkerPlan) -> None:
-    """That the database is there, which is brought up to date, the blob store, and all that the queues need. In a
-    process of its own: what engines load must not be in a process that forks.
+    """That the database is there, which is brought up to date, that its clock and ours agree, the blob store, and all
+    that the queues need. In a process of its own: what engines load must not be in a process that forks.
 
     Raises ``StoreUnavailable``, ``EngineUnavailable``, SettingsError, ProfileInvalid and PriceBookInvalid.
     """
@@ -33,10 +34,12 @@ def _check(settings: Settings, plan: WorkerPlan) -> None:
     from pipeline.blobs import BlobStore
     from pipeline.store import open_store
     from workers.bootstrap import build_engines, vlm_endpoint
+    from workers.cluster.clocks import require_clock_for_leases
     from workers.cluster.deployment import load_deployment
 
     deployment = load_deployment(settings)
-    open_store(deployment.settings.home, settings.database_url).close()
+    with closing(open_store(deployment.settings.home, settings.database_url)) as store:
+        require_clock_for_leases(store.pool, lease_s=settings.pool.lease_s)
     BlobStore(deployment.settings.home, settings.blobs).require()
     if plan.kind is PoolKind.THREADS:
         vlm_endpoint(settings.vlm, deployment.plan)
