@@ -17,6 +17,7 @@ const main = document.getElementById("content");
 let current = new AbortController();
 let shown = null;
 let me = null;
+let isFresh = true; // nothing was shown yet: the focus is where a browser has it
 
 async function showView() {
   const [path, query = ""] = (location.hash || HOME).slice(1).split("?");
@@ -69,8 +70,10 @@ function markView(view) {
 function settleFocus(staysAt) {
   const heading = main.querySelector("h1");
   document.title = heading ? `${heading.textContent} · doctriage` : "doctriage";
-  if (staysAt && main.contains(document.activeElement)) return;
   heading?.setAttribute("tabindex", "-1");
+  const wasFresh = isFresh;
+  isFresh = false;
+  if (wasFresh || (staysAt && main.contains(document.activeElement))) return;
   heading?.focus({ preventScroll: staysAt });
   if (!staysAt) window.scrollTo(0, 0);
 }
@@ -90,6 +93,7 @@ function signOut() {
 }
 
 function signIn(problem) {
+  isFresh = false;
   shown = null;
   me = null;
   replaced(document.getElementById("who"));
