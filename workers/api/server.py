@@ -61,8 +61,10 @@ def run_server(settings: Settings, *, is_open: bool) -> None:
         pool = stack.enter_context(_embedded_pool(settings))
         tickets = pool_tickets(settings) if pool is None else pool.tickets
         parts = stack.enter_context(_parts(settings, store, tickets, pool, is_open=is_open))
-        metrics = ApiMetrics(
-            store, tickets if pool is None else None, None if pool is None else pool.metrics_folder
+        metrics = (
+            ApiMetrics(store, pool_tickets(settings), None)
+            if pool is None
+            else ApiMetrics(store, None, pool.metrics_folder)
         )
         _serve(parts, metrics, listener, stopping)
 

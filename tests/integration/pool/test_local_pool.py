@@ -1,4 +1,4 @@
-"""The embedded pool's own processes on SQLite: they share the work, are replaced when they are lost, and stop soon."""
+"""The embedded pool's own processes: they share the work, are replaced when they are lost, and stop soon."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def shop(
     home, folder = tmp_path / "home", tmp_path / "in"
     folder.mkdir()
     chosen = Settings(home=home, **settings)
-    with closing(open_store(home)) as store:
+    with closing(open_store(home, chosen.database_url)) as store:
         engines = engines or FakeEngines(ocr=FakeOcr(folder=home, faults=faults or {}, read_s=read_s))
         deployment = replace(load_deployment(chosen), build_engines=engines)
         pool = LocalPool(deployment)
@@ -114,9 +114,13 @@ def shop(
             pool.stop()
 
 
-def test_readers_share_the_work_and_read_every_page_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_readers_share_the_work_and_read_every_page_once(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    url = None if database == "sqlite" else request.getfixturevalue("postgres_url")
     documents = [[400 + 10 * number + page for page in range(4)] for number in range(6)]
-    with shop(tmp_path, read_s=0.2, executor={"jobs": 3}) as opened:
+    with shop(tmp_path, read_s=0.2, executor={"jobs": 3}, database_url=url) as opened:
         opened.wait_until(lambda: opened.pool.at_work(Role.READER) == 3)
         submission_id = opened.submit(*documents)
         opened.await_end(submission_id)
