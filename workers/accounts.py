@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from typing import Final
 
 from models.errors import SettingsError
 from pipeline.chargeback.cost_centres import RULE, cost_centre_name
@@ -10,6 +11,9 @@ from pipeline.chargeback.entries import Account, Payer
 from pipeline.chargeback.price_book import load_price_book
 from pipeline.planning.serving_plan import ServingPlan
 from pipeline.settings import ChargebackSettings
+
+MOST_LETTERS: Final = 100
+"""Of a login name: the environment may name anything."""
 
 
 def open_account(cost_centre: str | None, settings: ChargebackSettings, plan: ServingPlan) -> Account:
@@ -36,6 +40,6 @@ def paying_cost_centre(cost_centre: str | None, settings: ChargebackSettings) ->
 def login_name() -> str | None:
     """None where the system has no name for its user, as in a container that runs under a bare number."""
     try:
-        return getpass.getuser()
+        return getpass.getuser()[:MOST_LETTERS]
     except (KeyError, OSError, ImportError):
         return None

@@ -36,7 +36,10 @@ def writing(folder: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             advice = "the disk is full; free some space and run again, finished pages are kept"
         else:
-            advice = f"cannot write here ({error.strerror}); make it writable or set DOCTRIAGE_HOME"
+            advice = (
+                f"cannot write here ({error.strerror}); make it writable for this user, or name another folder in "
+                "DOCTRIAGE_BLOBS__URL or DOCTRIAGE_HOME"
+            )
         raise StoreUnavailable(f"{folder}: {advice}") from error
 
 

@@ -96,6 +96,13 @@ def test_a_share_that_goes_away_is_waited_for_and_not_made(tmp_path: Path) -> No
     assert blobs.results(1) == (".md",)
 
 
+def test_a_place_that_cannot_be_written_names_the_settings_that_name_it(tmp_path: Path) -> None:
+    (tmp_path / "incoming").touch()
+    blobs = open_blobs(tmp_path / "home", BlobSettings(url=tmp_path.as_uri()))
+    with pytest.raises(StoreUnavailable, match="another folder in DOCTRIAGE_BLOBS__URL or DOCTRIAGE_HOME"):
+        blobs.require()
+
+
 @contextmanager
 def _small_files_only() -> Iterator[None]:
     """The system lets this process write no file beyond 64 KiB, as a quota would."""

@@ -8,7 +8,7 @@ from models.errors import PriceBookInvalid, SettingsError
 from pipeline.chargeback.cost_centres import Payer, cost_centre_name, payers
 from pipeline.planning.configured import load_plan
 from pipeline.settings import ChargebackSettings, Settings, load_settings
-from workers.accounts import open_account
+from workers.accounts import login_name, open_account
 
 PLAN = load_plan(Settings().vlm)
 
@@ -95,3 +95,8 @@ def test_whoever_has_no_login_name_pays_all_the_same(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("getpass.getuser", nobody)
     assert open_account("a", ChargebackSettings(), PLAN).payer.submitter is None
+
+
+def test_a_login_name_is_not_as_long_as_the_environment_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "u" * 3_000)
+    assert login_name() == "u" * 100
