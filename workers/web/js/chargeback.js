@@ -7,6 +7,8 @@ import { count, money, plural } from "./format.js";
 import { figureTable } from "./parts.js";
 
 const BY = { team: "Team", day: "Day", model: "Model" };
+const CARD_PADDING_PX = 100;
+const DAYS_DRAWN = 400;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 export async function show(main, { signal, query }) {
@@ -23,7 +25,7 @@ export async function show(main, { signal, query }) {
     h("section", { class: "card", "aria-labelledby": "by-title" },
       h("div", { class: "row between" }, h("h2", { id: "by-title" }, `Cost by ${BY[by].toLowerCase()}`),
         h("nav", { class: "choices", "aria-label": "Lines" }, Object.entries(BY).map(([name, label]) => h("a", { href: hashOf(name, span), "aria-current": name === by ? "true" : null }, label)))),
-      currencies(statement).map((currency) => chargesIn(statement, by, currency)),
+      currencies(statement).map((currency) => chargesIn(statement, by, currency, main.clientWidth - CARD_PADDING_PX)),
       statement.lines.length === 0 && h("p", { class: "empty" }, "Nothing was booked in this time.")),
     h("section", { class: "card", "aria-labelledby": "budgets-title" }, h("h2", { id: "budgets-title" }, `Budgets in ${budgets.month ?? "this month"}`), budgetList(budgets.budgets ?? [])),
   );
@@ -56,15 +58,24 @@ function totals(statement) {
   ].map(([name, value, more]) => h("div", { class: "card total" }, h("dt", {}, name), h("dd", {}, h("span", { class: "figure numbers" }, value), more && h("span", { class: "quiet" }, more))))));
 }
 
-function chargesIn(statement, by, currency) {
+function chargesIn(statement, by, currency, widthPx) {
   const lines = statement.lines.filter((line) => line.currency === currency);
-  const rows = lines.map((line) => ({ name: nameOf(line, by), value: Number(line.cost ?? 0), text: money(line.cost, currency) }));
+  const rows = (by === "day" ? days(statement, lines) : lines.map((line) => [nameOf(line, by), line.cost])).map(([name, cost]) => ({ name, value: Number(cost ?? 0), text: money(cost, currency) }));
   const title = `Cost by ${BY[by].toLowerCase()} in ${currency}`;
   return h("figure", { class: "chart" },
-    by === "day" ? columnChart(title, rows) : barChart(title, rows),
+    by === "day" ? columnChart(title, rows, widthPx) : barChart(title, rows),
     figureTable(title, [[BY[by]], ...["Pages", "By the VLM", "Prompt", "Answer", "Avoided", "Cost"].map((name) => [name, true])], lines.map((line) => [
       nameOf(line, by), ...[line.pages, line.vlm_pages, line.prompt_tokens, line.completion_tokens, line.avoided_tokens].map(count), money(line.cost, currency),
     ])));
+}
+
+// Each day of the span that has come, also those on which nothing was booked.
+function days(statement, lines) {
+  const costs = new Map();
+  const today = new Date().toISOString().slice(0, 10);
+  for (let day = statement.from; day < statement.to && day <= today && costs.size < DAYS_DRAWN; day = dayAfter(day)) costs.set(day, "0");
+  for (const line of lines) costs.set(line.day, String(Number(costs.get(line.day) ?? 0) + Number(line.cost ?? 0)));
+  return [...costs].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 function nameOf(line, by) {

@@ -4,8 +4,9 @@ import { h, svg } from "./dom.js";
 
 const BAR_HEIGHT = 24;
 const GAP = 12;
-const COLUMN_GAP = 0.28;
-const PLOT = { width: 720, height: 200, left: 8, bottom: 28, top: 24 };
+const COLUMN_SHARE = 0.72;
+const COLUMN_MOST_PX = 40;
+const PLOT = { height: 200, bottom: 28, top: 24, labelPx: 72 };
 
 // Bars that lie, one a name: [{name, value, text}].
 export function barChart(title, rows) {
@@ -19,25 +20,33 @@ export function barChart(title, rows) {
       h("span", { class: "numbers" }, text))));
 }
 
-// Columns by day: [{name, value, text}], the scale from 0.
-export function columnChart(title, rows) {
+// Columns by day, from 0: [{name, value, text}]. Drawn for a place that is so wide, so that its letters have their size.
+export function columnChart(title, rows, widthPx) {
   const most = Math.max(...rows.map(({ value }) => value), 0) || 1;
-  const step = (PLOT.width - PLOT.left) / Math.max(rows.length, 7);
-  const height = PLOT.height - PLOT.top - PLOT.bottom;
-  const labelled = Math.ceil(rows.length / 8);
+  const step = widthPx / rows.length;
+  const width = Math.min(COLUMN_MOST_PX, step * COLUMN_SHARE);
+  const floor = PLOT.height - PLOT.bottom;
+  const labelled = Math.ceil((rows.length * PLOT.labelPx) / widthPx);
   const peak = rows.reduce((best, row) => (row.value > best.value ? row : best), rows[0]);
-  return svg("svg", { class: "columns", viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, role: "img", "aria-label": `${title}, ${rows.length} days from ${rows[0].name} to ${rows.at(-1).name}; most on ${peak.name}: ${peak.text}` },
-    svg("line", { class: "axis", x1: PLOT.left, x2: PLOT.width, y1: PLOT.height - PLOT.bottom, y2: PLOT.height - PLOT.bottom }),
-    rows.map((row, place) => {
-      const tall = Math.max(row.value > 0 ? 2 : 0, (height * row.value) / most);
-      const x = PLOT.left + place * step;
-      const middle = x + step / 2;
-      return [
-        svg("rect", { class: "fill", x: x + (step * COLUMN_GAP) / 2, width: step * (1 - COLUMN_GAP), y: PLOT.height - PLOT.bottom - tall, height: tall, rx: Math.min(3, step / 6) }, svg("title", {}, `${row.name}: ${row.text}`)),
-        row === peak && svg("text", { class: "peak", x: middle, y: PLOT.height - PLOT.bottom - tall - 8, "text-anchor": place < 2 ? "start" : "middle" }, row.text),
-        place % labelled === 0 && svg("text", { x: middle, y: PLOT.height - 8, "text-anchor": "middle" }, row.name.slice(5)),
-      ];
-    }));
+  const columns = rows.map((row, place) => {
+    const tall = Math.max(row.value > 0 ? 2 : 0, ((floor - PLOT.top) * row.value) / most);
+    const middle = (place + 0.5) * step;
+    return [
+      svg("rect", { class: "fill", x: middle - width / 2, width, y: floor - tall, height: tall, rx: Math.min(3, width / 4) }, svg("title", {}, `${row.name}: ${row.text}`)),
+      row === peak && row.value > 0 && svg("text", { class: "peak", ...anchored(middle, widthPx), y: floor - tall - 8 }, row.text),
+      place % labelled === 0 && svg("text", { x: Math.max(middle, 20), y: PLOT.height - 8, "text-anchor": "middle" }, row.name.slice(5)),
+    ];
+  });
+  const label = `${title}, ${rows.length} days from ${rows[0].name} to ${rows.at(-1).name}; most on ${peak.name}: ${peak.text}`;
+  return svg("svg", { class: "columns", viewBox: `0 0 ${widthPx} ${PLOT.height}`, role: "img", "aria-label": label },
+    svg("line", { class: "axis", x1: 0, x2: widthPx, y1: floor, y2: floor }), columns);
+}
+
+// The text stays within the chart.
+function anchored(middle, widthPx) {
+  if (middle < PLOT.labelPx) return { x: 0, "text-anchor": "start" };
+  if (middle > widthPx - PLOT.labelPx) return { x: widthPx, "text-anchor": "end" };
+  return { x: middle, "text-anchor": "middle" };
 }
 
 // What is spent and reserved of a limit.
