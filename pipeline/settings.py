@@ -293,6 +293,15 @@ class ApiSettings(Section):
         return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
 
 
+class ServerSettings(Section):
+    """The server that documents are sent to, instead of reading them here. ``key`` is one of its API's, or all that is
+    in ``key_file``."""
+
+    url: str | None = Field(default=None, min_length=1)
+    key: SecretStr | None = None
+    key_file: Path | None = None
+
+
 class Settings(BaseSettings):
     """Read from ``DOCTRIAGE_…`` variables (``DOCTRIAGE_READ__ENGINE=paddleocr``) and the command line."""
 
@@ -314,6 +323,7 @@ class Settings(BaseSettings):
     pool: PoolSettings = PoolSettings()
     blobs: BlobSettings = BlobSettings()
     api: ApiSettings = ApiSettings()
+    server: ServerSettings = ServerSettings()
 
     @field_validator("home", mode="before")
     @classmethod

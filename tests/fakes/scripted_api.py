@@ -17,6 +17,8 @@ from starlette.routing import Route
 from tests.fakes.asgi_host import AsgiHost, reset
 from workers.api.problems import MEDIA_TYPE
 
+START_BYTES = 4_096
+
 Step = Callable[[Request], Awaitable[Response]]
 
 
@@ -39,10 +41,12 @@ class ScriptedApi:
     url: str = ""
 
     async def answer(self, request: Request) -> Response:
-        digest, count = hashlib.sha256(), 0
+        """``state.start`` of the request is the beginning of its body."""
+        digest, count, request.state.start = hashlib.sha256(), 0, b""
         async for chunk in request.stream():
             digest.update(chunk)
             count += len(chunk)
+            request.state.start = (request.state.start + chunk)[:START_BYTES]
         self.heard.append(
             Heard(
                 method=request.method,

@@ -36,10 +36,12 @@ from workers.cli.reading_options import (
     VlmUrl,
     VlmWait,
     all_passwords,
+    overrides,
     parsed_formats,
     paths_in_words,
     require_existing,
 )
+from workers.cli.remote_ingest import ServerUrl, read_with_server, refuse_what_the_server_decides
 
 if TYPE_CHECKING:
     from pipeline.chargeback.quote_file import SavedQuote
@@ -80,6 +82,7 @@ def ingest_command(
     executor: ExecutorName = None,
     priority: Priority = None,
     detach: Detach = False,
+    server: ServerUrl = None,
 ) -> None:
     """Read documents into Markdown and JSON, and send the pages that need it to a vision-language model (VLM).
 
@@ -109,7 +112,11 @@ def ingest_command(
     from workers.cli.terminal import open_console
     from workers.events import IngestRequest
 
-    settings = load_settings(chosen.overrides())
+    settings = load_settings({**chosen.overrides(), **overrides(None, server={"url": server})})
+    if settings.server.url is not None:
+        refuse_what_the_server_decides(
+            chosen, {"--force": force or None, "--detach": detach or None, "--quote": quote}
+        )
     payer = None if cost_centre is None else cost_centre_name(cost_centre)
     quoted = None if quote is None else quote_of_ingest(quote, payer, settings)
     request = IngestRequest(
@@ -120,11 +127,14 @@ def ingest_command(
         passwords=passwords,
         force=force,
     )
-    if settings.executor.kind == "celery":
+    if settings.server.url is not None:
+        report = read_with_server(request, chosen, settings, priority=priority)
+    elif settings.executor.kind == "celery":
         chosen.refuse_what_workers_decide()
-        report = read_with_pool(request, chosen, settings, priority=priority, detach=detach)
-        if report is None:
+        fetched = read_with_pool(request, chosen, settings, priority=priority, detach=detach)
+        if fetched is None:
             return
+        report = fetched
     else:
         refuse_without_pool({"--priority": priority, "--detach": detach or None})
         report = _read_here(request, settings)

@@ -32,7 +32,7 @@ ExecutorName = Annotated[
     typer.Option("--executor", help="local: processes of this machine; celery: the pool of workers."),
 ]
 Priority = Annotated[
-    int | None, typer.Option(min=0, max=9, help="With the pool, 0 last to 9 first; by default 5.")
+    int | None, typer.Option(min=0, max=9, help="With the pool or a server, 0 last to 9 first; by default 5.")
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="With the pool, return once everything is submitted.")]
 
