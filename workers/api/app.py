@@ -7,6 +7,7 @@ from typing import Final
 
 from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workers.api import (
@@ -26,6 +27,12 @@ from workers.api.parts import Parts
 from workers.api.problems import add_handlers
 
 OPENAPI_PATH: Final = "/v1/openapi.json"
+
+MOST_BODY_BYTES: Final = 2**20
+"""Of a request that is no upload."""
+
+UPLOAD_PATHS: Final = frozenset({"/v1/documents", "/v1/quotes"})
+"""Their forms are bounded while they arrive."""
 
 SAFE_HEADERS: Final = {
     "x-content-type-options": "nosniff",
@@ -62,9 +69,31 @@ def make_app(parts: Parts, metrics: ApiMetrics) -> FastAPI:
     app.include_router(web_routes.asked_by_the_page)
     add_handlers(app)
     app.add_middleware(AccessHeaders)
+    app.add_middleware(BoundedBodies)
     app.add_middleware(SafeHeaders)
     app.add_middleware(CountedRequests, metrics=metrics)
     return app
+
+
+class BoundedBodies:
+    """ASGI middleware: whoever reads the body of a request that is no upload reads no more than so much."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        read_bytes = 0
+
+        async def bounded() -> Message:
+            nonlocal read_bytes
+            message = await receive()
+            read_bytes += len(message.get("body", b""))
+            if read_bytes > MOST_BODY_BYTES:
+                raise HTTPException(413)
+            return message
+
+        is_upload = scope["type"] != "http" or scope["path"] in UPLOAD_PATHS
+        await self._app(scope, receive if is_upload else bounded, send)
 
 
 class SafeHeaders:

@@ -98,7 +98,16 @@ STATUS_OF: Final[Mapping[type[DoctriageError], int]] = {
 AWAY_RETRY_S: Final = 10
 """Where an error does not say when to come again."""
 
+CODE_OF: Final[Mapping[int, str]] = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+}
+"""Of the framework's own refusals."""
+
 ADVICE_OF: Final[Mapping[int, str]] = {
+    413: "send a smaller body",
     404: "check the path; GET /v1/openapi.json lists all there are",
     405: "use one of the methods in the header Allow",
     500: "try again; if it comes again, look at the server's log",
@@ -185,15 +194,15 @@ async def _of_validation(request: Request, error: Exception) -> Response:
 
 async def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    phrase = HTTPStatus(error.status_code).phrase
+    code = CODE_OF.get(error.status_code, f"http_{error.status_code}")
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["allow"] = ", ".join(_allowed_methods(request, headers.get("allow", "")))
     return problem(
         request,
         status=error.status_code,
-        code=phrase.lower().replace(" ", "_").replace("-", "_"),
-        detail=f"{request.method} {request.url.path}: {phrase.lower()}",
+        code=code,
+        detail=f"{request.method} {request.url.path}: {code.replace('_', ' ')}",
         advice=ADVICE_OF.get(error.status_code, "correct the request"),
         headers=headers,
     )

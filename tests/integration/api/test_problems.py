@@ -94,6 +94,13 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
         422,
         "request_invalid",
     ),
+    "a body too large": (
+        "PUT",
+        "/v1/documents/x/pages/1/review",
+        {"content": b" " * 2_000_000, "headers": {"content-type": "application/json"}},
+        413,
+        "body_too_large",
+    ),
     "a cursor that is none": ("GET", "/v1/documents?cursor=!!", {}, 422, "request_invalid"),
     "no number": ("GET", "/v1/documents?limit=many", {}, 422, "request_invalid"),
     "days that are none": ("GET", "/v1/chargeback?from=2026-02-02&to=2026-02-01", {}, 422, "request_invalid"),
