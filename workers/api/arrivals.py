@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from workers.api.form import FormParser, boundary_of, too_many_bytes
 CHUNK_BYTES: Final = 2**20
 FORM_BYTES: Final = 2**20
 """What a form may have beside its file."""
+
+LEAST_BYTES_PER_S: Final = 4_096
 
 DRAINED_BYTES: Final = 32 * 2**20
 DRAINED_S: Final = 5.0
@@ -61,7 +64,9 @@ async def _received(
     with ExitStack() as stack:
         writer, path = await run_sync(stack.enter_context, blobs.incoming())
         file = _File(writer, path)
+        pace = _Pace(idle_s)
         while (chunk := await _next(chunks, idle_s)) is not None:
+            pace.require(len(chunk))
             parser.feed(chunk)
             if parser.pending_bytes >= CHUNK_BYTES:
                 await run_sync(file.write, parser.taken())
@@ -85,6 +90,24 @@ class _File:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(path=self._path, document_id=self._digest.hexdigest(), byte_count=self._byte_count)
+
+
+class _Pace:
+    """Whoever sends a byte a minute keeps a place as well as whoever sends nothing."""
+
+    def __init__(self, idle_s: float) -> None:
+        self._idle_s = idle_s
+        self._began_s = time.monotonic()
+        self._byte_count = 0
+
+    def require(self, more_bytes: int) -> None:
+        """Raises UploadTooSlow."""
+        self._byte_count += more_bytes
+        elapsed_s = time.monotonic() - self._began_s
+        if elapsed_s > self._idle_s + self._byte_count / LEAST_BYTES_PER_S:
+            raise UploadTooSlow(
+                f"less than {LEAST_BYTES_PER_S:,} bytes a second came; send it again over a faster line"
+            )
 
 
 async def _next(chunks: AsyncIterator[bytes], idle_s: float) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -151,6 +152,17 @@ def exchanged(server: ApiServer, head: str, body: bytes = b"", *, closes: bool =
         return said
 
 
+def trickled(server: ApiServer, head: str, body: bytes) -> bytes:
+    """What a server says to somebody who sends a byte now and then, and never stops by himself."""
+    parts = urlsplit(server.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=1) as connection:
+        connection.sendall(head.replace("\n", "\r\n").encode() + body)
+        while True:
+            connection.sendall(b"x")
+            with suppress(TimeoutError):
+                return connection.recv(65_536)
+
+
 HEAD = "POST /v1/documents HTTP/1.1\nHost: localhost\nConnection: close\n"
 FORM = "Content-Type: multipart/form-data; boundary=b\n"
 PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n%PDF-1.4'
@@ -214,6 +226,7 @@ def test_uploads_are_bounded_in_number_in_time_and_in_memory(tmp_path: Path) -> 
             assert "try again" in busy["advice"]
             said = slow.result()
         assert said.startswith(b"HTTP/1.1 408 ")
+        assert trickled(server, f"{HEAD}{FORM}Content-Length: 100000\n\n", PART).startswith(b"HTTP/1.1 408 ")
         peak_before = _peak_memory_bytes(server)
         assert server.send(("zeros.bin", bytes(200 * 2**20))).status_code == 202
         assert _peak_memory_bytes(server) - peak_before < 64 * 2**20
