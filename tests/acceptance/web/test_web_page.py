@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Position, Route, expect
 
 from tests.acceptance.web.browsing import (
     PHONE,
@@ -62,6 +62,9 @@ def shows_the_boxes_of(page: Page, read: dict[str, Any]) -> None:
     line.hover()
     assert box_of(page.locator(".boxes .marked")) == pytest.approx(read["lines"][place]["box"], abs=1)
     page.mouse.move(0, 0)
+    word = read["lines"][place]["words"][0]
+    picture.hover(position=at(picture, word["box"], read["width_px"]), force=True)
+    expect(page.locator(".hint")).to_contain_text(word["text"])
     page.locator(".layer.k-line rect").nth(place).click(force=True)
     expect(line).to_be_focused()
     page.get_by_role("button", name=re.compile("^lines")).click()
@@ -69,6 +72,14 @@ def shows_the_boxes_of(page: Page, read: dict[str, Any]) -> None:
     for reason in read["triage"]["reasons"]:
         expect(page.locator(".chip.reason", has_text=reason["signal"].replace("_", " "))).to_be_visible()
     expect(page.locator(".notice.warn")).to_contain_text(read["degraded"]["code"])
+
+
+def at(picture: Locator, box: list[float], width_px: int) -> Position:
+    """The middle of a box of the page, in the picture as it is shown."""
+    shown = picture.bounding_box()
+    assert shown is not None
+    scale = shown["width"] / width_px
+    return {"x": (box[0] + box[2]) / 2 * scale, "y": (box[1] + box[3]) / 2 * scale}
 
 
 def box_of(rect: Locator) -> list[float]:

@@ -31,6 +31,7 @@ class DocumentView {
     this.id = id;
     this.path = `/v1/documents/${encodeURIComponent(id)}`;
     this.pages = new Map();
+    this.links = new Map();
     this.place = h("div", {});
     this.state = h("div", { class: "row state", id: "document-state" });
     this.actions = h("div", { class: "row actions" });
@@ -106,7 +107,7 @@ class DocumentView {
       const before = this.pages.get(content.page_number);
       this.pages.set(content.page_number, { ...before, ...content });
       this.count();
-      this.showStrip();
+      this.showStrip([content.page_number]);
       const isNews = before?.state !== content.state || before?.route !== content.route;
       if (isNews && (this.number === undefined || this.number === content.page_number)) this.showPage(content.page_number);
     }
@@ -153,25 +154,30 @@ class DocumentView {
   }
 
   firstPage() {
-    return [...this.pages.keys()].sort((a, b) => a - b)[0];
+    return this.numbers()[0];
   }
 
-  showStrip() {
-    const numbers = [...this.pages.keys()].sort((a, b) => a - b);
-    this.strip.parentElement.hidden = numbers.length < 2;
-    for (const number of numbers) {
+  showStrip(changed = this.numbers()) {
+    for (const number of changed) {
       const page = this.pages.get(number);
-      let link = this.strip.querySelector(`[data-page="${number}"]`);
-      if (!link) {
-        link = h("a", { data: { page: number } });
-        this.strip.append(h("li", {}, link));
-      }
+      const link = this.links.get(number) ?? this.newLink(number);
       const route = page.state === "done" ? page.route : page.state;
       link.className = `page-key route-${route}`;
       link.setAttribute("aria-label", `Page ${number}, ${ROUTES[route] ?? String(route).replaceAll("_", " ")}`);
-      if (link.textContent !== String(number)) link.textContent = String(number);
-      link.href = this.hashOf(number);
     }
+    this.strip.parentElement.hidden = this.links.size < 2;
+  }
+
+  newLink(number) {
+    const link = h("a", { href: this.hashOf(number), data: { page: number } }, String(number));
+    const next = [...this.links.keys()].filter((one) => one > number).sort((a, b) => a - b)[0];
+    this.strip.insertBefore(h("li", {}, link), this.links.get(next)?.parentElement ?? null);
+    this.links.set(number, link);
+    return link;
+  }
+
+  numbers() {
+    return [...this.pages.keys()].sort((a, b) => a - b);
   }
 
   hashOf(number) {
@@ -180,18 +186,18 @@ class DocumentView {
   }
 
   step(by) {
-    const numbers = [...this.pages.keys()].sort((a, b) => a - b);
+    const numbers = this.numbers();
     const to = numbers[numbers.indexOf(this.number) + by];
     if (to !== undefined) location.hash = this.hashOf(to);
   }
 
   async showPage(number) {
     this.number = number;
-    for (const link of this.strip.querySelectorAll("a")) {
-      const isThis = Number(link.dataset.page) === number;
+    for (const [place, link] of this.links) {
+      const isThis = place === number;
       if (isThis) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
-      link.href = this.hashOf(Number(link.dataset.page));
+      link.href = this.hashOf(place);
       if (isThis) link.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
     const known = this.pages.get(number);

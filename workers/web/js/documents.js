@@ -11,6 +11,7 @@ const PAGE = 30;
 const FOLLOWED = 3; // a browser has six connections to a server, and others are needed
 const LOOKED_AT_SOON_MS = 700;
 const LOOKED_AT_EVERY_MS = 4_000;
+const LOOKS_FOR_NEW_ONES = 4;
 const STATES = ["queued", "reading", "finished", "failed", "cancelled"];
 
 export async function show(main, { me, signal }) {
@@ -98,8 +99,8 @@ class DocumentList {
     this.more.hidden = !cursor;
   }
 
-  sent(one) {
-    say(`${one.name} has arrived`);
+  sent(one, { isSaid = true } = {}) {
+    if (isSaid) say(`${one.name} has arrived`);
     if (this.rows.size === 0) this.element.replaceChildren();
     this.put(one, true);
   }
@@ -115,6 +116,17 @@ class DocumentList {
       else this.element.append(row.element);
     }
     this.followSome();
+  }
+
+  // Others send documents too.
+  async lookForNew() {
+    if (this.wanted.state || this.wanted.name || this.signal.aborted) return;
+    const { documents } = await this.load();
+    for (const one of documents.reverse()) if (!this.rows.has(one.id) && !this.isOlder(one)) this.sent(one, { isSaid: false });
+  }
+
+  isOlder(one) {
+    return [...this.rows.values()].some((row) => row.one.created_at > one.created_at);
   }
 
   // Some by their events; the others are looked at now and then.
@@ -162,8 +174,9 @@ class DocumentList {
   }
 
   async lookAgain() {
-    while (!this.signal.aborted) {
+    for (let look = 1; !this.signal.aborted; look += 1) {
       await paused(LOOKED_AT_EVERY_MS, this.signal);
+      if (look % LOOKS_FOR_NEW_ONES === 0) await this.lookForNew().catch(() => null);
       const open = [...this.rows].filter(([id, row]) => isOpen(row.one) && !this.followed.has(id)).map(([id]) => id);
       for (const id of open.slice(0, PAGE)) {
         if (this.signal.aborted) return;

@@ -9,6 +9,9 @@ import { FORMATS } from "./parts.js";
 const OUTPUTS_BY_DEFAULT = ["markdown", "json", "pdf", "xlsx"];
 const AT_A_TIME = 2;
 
+// It outlives the view: what is on its way goes on, and is there again when somebody comes back.
+let queue = null;
+
 export function uploadCard(me, { onSent, signal }) {
   const chosen = h("input", { id: "files", type: "file", multiple: true, class: "unseen" });
   const zone = h(
@@ -19,8 +22,8 @@ export function uploadCard(me, { onSent, signal }) {
     chosen,
   );
   const form = h("form", { class: "options-grid", on: { submit: (event) => event.preventDefault() } }, optionFields(me));
-  const sent = h("ul", { class: "sending", "aria-label": "Files on their way" });
-  const queue = new SendQueue(form, sent, { onSent, signal });
+  queue ??= new SendQueue();
+  Object.assign(queue, { form, onSent });
   chosen.addEventListener("change", () => {
     queue.add([...chosen.files]);
     chosen.value = "";
@@ -31,7 +34,7 @@ export function uploadCard(me, { onSent, signal }) {
     h("h2", { id: "send-title", class: "unseen" }, "Send documents"),
     zone,
     h("details", { class: "options" }, h("summary", {}, "Options"), form),
-    sent,
+    queue.list,
   );
 }
 
@@ -72,18 +75,26 @@ function choice(name, options) {
 }
 
 class SendQueue {
-  constructor(form, list, { onSent, signal }) {
-    Object.assign(this, { form, list, onSent, signal, waiting: [], busy: 0 });
+  constructor() {
+    this.list = h("ul", { class: "sending", "aria-label": "Files on their way" });
+    this.waiting = [];
+    this.busy = 0;
+    window.addEventListener("beforeunload", (event) => this.busy > 0 && event.preventDefault());
   }
 
   add(files) {
     const wishes = this.wishes();
     for (const file of files) {
-      const row = new SendRow(file, wishes, this.signal);
+      const row = new SendRow(file, wishes, (failed) => this.again(failed));
       this.list.append(row.element);
       this.waiting.push(row);
     }
     say(files.length === 1 ? `sending ${files[0].name}` : `sending ${files.length} files`);
+    this.next();
+  }
+
+  again(row) {
+    this.waiting.push(row);
     this.next();
   }
 
@@ -114,11 +125,9 @@ class SendQueue {
 }
 
 class SendRow {
-  constructor(file, wishes, viewSignal) {
-    this.file = file;
-    this.wishes = wishes;
+  constructor(file, wishes, sendAgain) {
+    Object.assign(this, { file, wishes, sendAgain });
     this.key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    this.viewSignal = viewSignal;
     this.bar = h("progress", { max: 1, value: 0, "aria-label": `sent of ${file.name}` });
     this.note = h("span", { class: "numbers" }, "waits");
     this.stop = h("button", { type: "button", class: "plain", on: { click: () => this.stopped() } }, "Stop");
@@ -138,6 +147,7 @@ class SendRow {
     if (this.isStopped) return null;
     this.ending = new AbortController();
     this.problem.replaceChildren();
+    this.stop.textContent = "Stop";
     const form = new FormData();
     for (const [name, value] of this.wishes) form.append(name, value);
     form.append("file", this.file, this.file.name);
@@ -156,7 +166,7 @@ class SendRow {
 
   failed(error) {
     this.note.textContent = "not sent";
-    this.problem.replaceChildren(problemNotice(error));
+    this.problem.replaceChildren(problemNotice(error, () => this.sendAgain(this)));
     this.stop.textContent = "Dismiss";
   }
 }
