@@ -32,9 +32,11 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcesFound:
-    """The first event: so many sources will be heard of, each as a document found or rejected."""
+    """The first event: so many sources will be heard of, each as a document found or rejected. The reading began
+    ``begun_before_s`` ago, where somebody comes to it later."""
 
     count: int
+    begun_before_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

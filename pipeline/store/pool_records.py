@@ -149,6 +149,10 @@ class SubmissionProgress:
     def is_over(self) -> bool:
         return self.state is not SubmissionState.OPEN
 
+    def open_s(self, now_s: float) -> float:
+        """From its opening to its end, or until now."""
+        return max(0.0, (now_s if self.finished_at_s is None else self.finished_at_s) - self.created_at_s)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledPage:

@@ -79,6 +79,15 @@ def test_the_tally_counts_shared_bytes_once_and_earlier_pages_not_as_speed() -> 
     assert tally.in_words() == "3/3 pages, 2.0 pages/min (text layer 1, ocr 1, failed 1)"
 
 
+def test_the_speed_of_a_reading_that_began_earlier_is_not_that_of_who_comes_to_see() -> None:
+    clock = SteppedClock()
+    tally = Tally(clock=clock)
+    clock.now_s = 1.0
+    for event in (SourcesFound(count=1, begun_before_s=59.0), found("a.pdf", 2), finished(), finished()):
+        tally.add(event)
+    assert tally.in_words() == "2/2 pages, 2.0 pages/min (ocr 2)"
+
+
 def test_a_tally_without_pages_has_no_speed() -> None:
     assert Tally().in_words() == "0/0 pages"
 

@@ -45,6 +45,7 @@ class Tally:
 
     clock: Callable[[], float] = time.monotonic
     started_s: float = field(init=False)
+    begun_before_s: float = 0.0
     sources_total: int = 0
     sources_heard_of: set[str] = field(default_factory=set)
     sources_rejected: int = 0
@@ -61,8 +62,8 @@ class Tally:
         if isinstance(event, DocumentFound | DocumentRejectedEvent):
             self.sources_heard_of.add(event.source)
         match event:
-            case SourcesFound(count=count):
-                self.sources_total = count
+            case SourcesFound(count=count, begun_before_s=begun_before_s):
+                self.sources_total, self.begun_before_s = count, begun_before_s
             case DocumentRejectedEvent():
                 self.sources_rejected += 1
             case DocumentFound(page_count=page_count, same_bytes_as=None):
@@ -99,7 +100,8 @@ class Tally:
     @property
     def pages_per_minute(self) -> float | None:
         """Of the pages read in this run; None before the first."""
-        return 60 * self.pages_read / self.elapsed_s if self.pages_read and self.elapsed_s > 0 else None
+        reading_s = self.begun_before_s + self.elapsed_s
+        return 60 * self.pages_read / reading_s if self.pages_read and reading_s > 0 else None
 
     def routes_in_words(self) -> str:
         counts = {name: self.routes[route] for route, name in ROUTE_NAMES.items()}

@@ -164,6 +164,8 @@ def fetch_command(
 
     Exits with 1 when a document or a page failed, or was cancelled.
     """
+    import time
+
     from pipeline.settings import load_settings
     from workers.cli.progress import progress_display
     from workers.cli.tables import print_report
@@ -176,9 +178,10 @@ def fetch_command(
     asked = None if formats is None else parsed_formats(formats)
     with opened_store(settings) as store:
         chosen = require_formats(store, number, asked)
-        sources = store.pool.progress(number).total_sources
+        so_far = store.pool.progress(number)
     with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
-        progress.on_event(SourcesFound(count=sources))
+        begun_before_s = so_far.open_s(time.time())
+        progress.on_event(SourcesFound(count=so_far.total_sources, begun_before_s=begun_before_s))
         report = fetch(number, out, settings=settings, formats=chosen, on_event=progress.on_event)
     print_report(open_console(), report, out)
     if report.is_interrupted:

@@ -13,7 +13,7 @@ from models.pool import DEFAULT_PRIORITY
 from pipeline.blobs import BlobStore
 from pipeline.publish import prepare_folder
 from pipeline.settings import Settings
-from pipeline.store import SubmissionProgress, open_store
+from pipeline.store import open_store
 from workers.accounts import login_name, paying_cost_centre
 from workers.cluster.clocks import require_clock_for_submitting
 from workers.cluster.connection import pool_tickets, require_pool_broker
@@ -144,15 +144,9 @@ def fetch(
             totals=RunTotals(
                 pages_read=counter.pages_read,
                 pages_from_earlier_run=counter.pages_from_earlier_run,
-                elapsed_s=_open_s(store.pool.progress(submission_id)),
+                elapsed_s=store.pool.progress(submission_id).open_s(time.time()),
                 is_interrupted=is_interrupted,
                 budgets=budgets_to_warn_of(store.budgets, follower.cost_centre),
             ),
             first_sources=follower.first_sources,
         )
-
-
-def _open_s(progress: SubmissionProgress) -> float:
-    """Seconds from its opening to its end, or until now: whoever fetches comes when all of it is read."""
-    ended_s = time.time() if progress.finished_at_s is None else progress.finished_at_s
-    return max(0.0, ended_s - progress.created_at_s)
