@@ -75,6 +75,28 @@ def test_a_statement_of_every_kind_of_entry(store: Store, ledger: StatementStore
     assert (dollars.bill.predicted_prompt_tokens, dollars.bill.billed_prompt_tokens) == (6_900, 6_990)
 
 
+def test_a_statement_of_one_cost_centre_has_its_projects_and_nobody_elses(
+    store: Store, ledger: StatementStore
+) -> None:
+    every_kind(store)
+
+    def keys_of(cost_centre: str) -> set[str | None]:
+        sums = ledger.sums((StatementBy.COST_CENTRE,), *NOVEMBER, cost_centre=cost_centre)
+        statement = statement_of(
+            sums,
+            by=StatementBy.COST_CENTRE,
+            first_day=NOVEMBER[0],
+            end_day=NOVEMBER[1],
+            open_calls=ledger.open_calls(0.0),
+        )
+        return {line.key for line in statement.lines}
+
+    assert keys_of("4711") == {"4711", "4711/berlin"}
+    assert keys_of("4711/berlin") == {"4711/berlin"}
+    assert keys_of("471") == set()
+    assert keys_of("4711%") == set()
+
+
 @pytest.mark.parametrize("by", StatementBy)
 def test_whatever_the_lines_are_they_come_to_the_same(
     store: Store, ledger: StatementStore, by: StatementBy

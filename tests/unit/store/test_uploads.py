@@ -225,3 +225,49 @@ def test_states_are_listed_as_they_are_told(store: Store) -> None:
         assert record.state is state
         listed = store.uploads.list(UploadFilter(state=state), limit=9)
         assert [one.upload_id for one in listed] == [ids[name]]
+
+
+def over(store: Store, upload: NewUpload) -> int:
+    """It was read as ``upload.blob_id``, one page; the number of its source."""
+    enter(store, upload)
+    document = replace(new_document(1), document_id=upload.blob_id)
+    submitted = Pool(store).take_in(document)
+    work = Pool(store).claim()
+    assert work is not None
+    Pool(store).finish(work)
+    source = store.pool.claim_assembly(owner="me", lease_s=60, weights={})
+    assert source is not None
+    store.pool.source_written(source.source_id, owner="me", failed_pages=0)
+    return submitted.source_id
+
+
+def test_an_upload_is_erased_and_its_row_stays_without_words(store: Store) -> None:
+    upload = new(details={"case": "4711"}, callback_url="https://example.org", idempotency_key="k1")
+    over(store, upload)
+    erased: list[str] = []
+    store.uploads.erase(upload.upload_id, is_alive, erased.append)
+    assert erased == [upload.blob_id]
+    record = store.uploads.find(upload.upload_id)
+    assert record is not None
+    assert record.erased_at_s is not None
+    assert (record.details, record.callback_url, record.document_id) == (None, None, None)
+    assert "inv" not in record.name
+    assert store.pages.document(upload.blob_id) is None
+    assert store.uploads.list(UploadFilter(), limit=9) == ()
+    assert enter(store, new(idempotency_key="k1", request_sha256="2" * 64)).is_new
+    store.uploads.erase(upload.upload_id, is_alive, erased.append)
+    assert erased == [upload.blob_id]
+
+
+def test_bytes_that_somebody_else_brings_are_not_erased(store: Store) -> None:
+    upload = new(name="mine.pdf")
+    source_id = over(store, upload)
+    store.uploads.note_arriving(upload.blob_id, ALIVE)
+    erased: list[str] = []
+    store.uploads.erase(upload.upload_id, is_alive, erased.append)
+    assert erased == []
+    record = store.uploads.find(upload.upload_id)
+    assert record is not None
+    assert (record.source_id, record.reading_id) == (source_id, None)
+    assert "mine" not in record.name
+    assert store.pages.document(upload.blob_id) is not None
