@@ -91,6 +91,7 @@ def submit_sources(
         submitter = Submitter(
             settings=settings,
             pool=store.pool,
+            uploads=store.uploads,
             blobs=blobs,
             tickets=pool_tickets(settings),
             on_busy=on_busy,

@@ -12,9 +12,11 @@ import structlog
 from models.errors import DocumentRejected, PoolBusy, SourceUnreadable
 from models.pool import Queue
 from pipeline.blobs import BlobStore
+from pipeline.blobs.copies import Snapshot
 from pipeline.settings import Settings
-from pipeline.store import PoolLimits, PoolStore
+from pipeline.store import PoolLimits, PoolStore, UploadStore
 from workers.cluster.wishes import Wishes
+from workers.owner import current_owner
 from workers.sources import Source
 from workers.tickets import SparingTickets, Tickets
 
@@ -43,6 +45,7 @@ class Submitter:
 
     settings: Settings
     pool: PoolStore
+    uploads: UploadStore
     blobs: BlobStore
     tickets: Tickets
     on_busy: Callable[[PoolBusy], None]
@@ -93,9 +96,17 @@ class Submitter:
                 message=f"{source.name}: {error}",
             )
             return False
-        self.blobs.keep(snapshot)
-        self._add(submission_id, source, blob_id=snapshot.document_id, byte_count=snapshot.byte_count)
+        self._keep(submission_id, source, snapshot)
         return True
+
+    def _keep(self, submission_id: int, source: Source, snapshot: Snapshot) -> None:
+        """The note holds those back who erase equal bytes that a killed server has left."""
+        note = self.uploads.note_arriving(snapshot.document_id, current_owner())
+        try:
+            self.blobs.keep(snapshot)
+            self._add(submission_id, source, blob_id=snapshot.document_id, byte_count=snapshot.byte_count)
+        finally:
+            self.uploads.forget_arriving(note, self.blobs.drop)
 
     def _add(self, submission_id: int, source: Source, *, blob_id: str, byte_count: int) -> None:
         """Waits for as long as the pool takes on no more."""

@@ -54,6 +54,7 @@ class PoolBench:
         submitter = Submitter(
             settings=self.settings,
             pool=self.host.store.pool,
+            uploads=self.host.store.uploads,
             blobs=self.host.blobs,
             tickets=self.tickets,
             on_busy=_fail,

@@ -54,6 +54,7 @@ class Shop:
         submitter = Submitter(
             settings=self.settings,
             pool=self.store.pool,
+            uploads=self.store.uploads,
             blobs=BlobStore(self.settings.home, self.settings.blobs),
             tickets=self.pool.tickets,
             on_busy=_fail,

@@ -1,16 +1,23 @@
-"""What a submitter does where the broker, which has only tickets, goes away meanwhile."""
+"""What a submitter does where the broker, which has only tickets, goes away, and where others tidy up meanwhile."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
+import pytest
 from pydantic import SecretStr
 
 from models.errors import BrokerUnavailable
 from models.pool import Queue, SubmissionState
+from pipeline.blobs.copies import Snapshot
+from pipeline.blobs.sources import sha256_of
 from tests.fakes.engines import FakeEngines, FakeOcr
 from tests.fakes.pages import tiff_of_widths
 from tests.integration.pool.bench import CountedTickets, pool_bench
+from workers.orphan_bytes import OrphanBytes
+
+DEAD = f"{socket.gethostname()}/another-boot/1/1"
 
 
 class TicketsThatFail(CountedTickets):
@@ -40,3 +47,24 @@ def test_sources_are_submitted_although_their_tickets_cannot_be_sent(
         bench.tickets.sent[Queue.INTAKE] += 2
         bench.work()
         assert bench.host.store.pool.progress(number).state is SubmissionState.FINISHED
+
+
+def test_bytes_that_a_killed_server_left_stay_once_somebody_submits_them(
+    tmp_path: Path, postgres_url: SecretStr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tidies up comes when they have their name again, and no source has: the worst moment there is."""
+    tiff_of_widths(tmp_path / "in" / "a.tif", [500])
+    blob_id = sha256_of(tmp_path / "in" / "a.tif")
+    with pool_bench(tmp_path / "pool", postgres_url) as bench:
+        store, blobs = bench.host.store, bench.host.blobs
+        tidy, keep = OrphanBytes(store, blobs).look, blobs.keep
+        store.uploads.note_arriving(blob_id, DEAD)
+
+        def keep_and_tidy(snapshot: Snapshot) -> None:
+            keep(snapshot)
+            assert tidy() == 1
+
+        monkeypatch.setattr(blobs, "keep", keep_and_tidy)
+        bench.submit(tmp_path / "in")
+        assert blobs.byte_count(blob_id) is not None
+        assert store.uploads.erase_orphans(lambda _: False, blobs.drop, older_than_s=0) == 0
