@@ -14,6 +14,7 @@ from pipeline.store import open_store
 from pipeline.store.api_keys import ApiKeyTerms
 from tests.api_server import PATIENCE_S, ApiServer
 from tests.pool_processes import DOCTRIAGE, pool_processes
+from tests.server_parts import free_port
 from workers.api_keys import create_key
 from workers.client import Client
 
@@ -62,9 +63,10 @@ class KeyedServer:
 
 @contextmanager
 def keyed_server(folder: Path, **environment: str) -> Iterator[KeyedServer]:
+    """On one port, also when it is begun again."""
     settings = {"DOCTRIAGE_HOME": str(folder / "server"), "DOCTRIAGE_EXECUTOR__JOBS": "1", **environment}
     with pool_processes(folder / "logs", settings) as processes:
-        server = ApiServer(processes.run("serve", "--port", "0"), folder / "server")
+        server = ApiServer(processes.run("serve", "--port", str(free_port())), folder / "server")
         server.process.await_log('"serving"')
         with closing(open_store(server.home)) as store:
             key = create_key(store.api_keys, TERMS).text

@@ -131,6 +131,31 @@ def test_ctrl_c_leaves_the_document_with_the_server_and_the_same_command_brings_
     assert booked == [(40,)]
 
 
+def test_a_server_that_dies_and_comes_back_is_waited_for(house: KeyedServer, tmp_path: Path) -> None:
+    long = write_register(tmp_path / "storm.pdf", 30)
+    arguments = ["ingest", long, "--out", tmp_path / "out", "--server", house.url]
+    with subprocess.Popen(
+        [DOCTRIAGE, *arguments],
+        env=house.environment(),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as begun:
+        try:
+            house.server.wait_until(lambda: house.uploads("storm.pdf") == 1)
+            starts = house.server.process.starts
+            house.server.process.kill()
+            told, said = begun.communicate(timeout=180)
+        finally:
+            begun.kill()
+    assert begun.returncode == 0, said
+    assert house.server.process.starts == starts + 1
+    assert "30/30 pages" in said
+    assert house.uploads("storm.pdf") == 1
+    assert "register storm" in (tmp_path / "out" / "storm.pdf.md").read_text("utf-8")
+    assert "1 document " in told
+
+
 def test_encrypted_documents_are_opened_by_one_of_the_passwords(house: KeyedServer, tmp_path: Path) -> None:
     secret = encrypted_pdf(tmp_path / "secret.pdf", user=SECRET)
     wrong = house.ingest(secret, "--out", tmp_path / "out", "--password", "sesame")
@@ -144,11 +169,11 @@ def test_encrypted_documents_are_opened_by_one_of_the_passwords(house: KeyedServ
 
 def test_a_full_server_is_waited_for_and_that_is_said_once(house: KeyedServer, tmp_path: Path) -> None:
     narrow = house.new_key(max_open_documents=1)
-    for number in range(3):
+    for number in range(2):
         write_register(tmp_path / "in" / f"{number}.pdf", 6)
     done = house.ingest(tmp_path / "in", "--out", tmp_path / "out", DOCTRIAGE_SERVER__KEY=narrow)
     assert done.returncode == 0, done.stderr
-    assert "18 pages read" in done.stdout
+    assert "12 pages read" in done.stdout
     assert done.stderr.count("waiting") == 1
 
 

@@ -73,7 +73,7 @@ def read_with_server(
     with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
         batch = Batch(
             _order(request, chosen, priority=priority, key=key),
-            client=partial(_client, url, key=key),
+            client=partial(_client, url, key=key, waits_for_room=True),
             on_event=progress.on_event,
             on_wait=_say_waiting,
         )

@@ -73,8 +73,8 @@ class ClientMaker(Protocol):
 
 
 class Batch:
-    """``client`` makes the client, given how to sleep and whom to tell that it waits. ``on_event`` is called on the
-    caller's thread, and so is ``on_wait``, once for each code."""
+    """``client`` makes the client, which waits for room, given how to sleep and whom to tell. ``on_event`` is called on
+    the caller's thread, and so is ``on_wait``, once for each code."""
 
     def __init__(
         self,

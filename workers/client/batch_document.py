@@ -12,10 +12,7 @@ from models.errors import (
     Cancelled,
     DocumentEncrypted,
     DocumentErased,
-    PoolBusy,
     SourceUnreadable,
-    TooManyAtOnce,
-    TooManyRequests,
     WrongPassword,
 )
 from models.page import Route
@@ -171,7 +168,7 @@ class Trip:
         document = self._sent(password)
         settled = sum(document.pages.get(state, 0) for state in (DONE, FAILED))
         self._earlier_pages = settled if document.is_replayed else 0
-        if _is_lost(document):
+        if not document.state.is_open:
             return document
         return self.parts.client.wait(document.id, on_event=self._tell)
 
@@ -194,18 +191,14 @@ class Trip:
         yield new_key()
 
     def _submitted(self, key: str, password: str | None) -> Document:
-        """Waits for as long as the server takes on no more."""
         options = self.parts.order.options_of(self.source.name, password)
-        while True:
-            try:
-                with opened_source(self.source.path, None) as file:
-                    return self.parts.client.submit(file, idempotency_key=key, **options)
-            except (PoolBusy, TooManyRequests, TooManyAtOnce):
-                continue
-            except OSError as error:
-                raise SourceUnreadable(
-                    f"cannot be read ({error.strerror}); check that it is there and that you may read it"
-                ) from error
+        try:
+            with opened_source(self.source.path, None) as file:
+                return self.parts.client.submit(file, idempotency_key=key, **options)
+        except OSError as error:
+            raise SourceUnreadable(
+                f"cannot be read ({error.strerror}); check that it is there and that you may read it"
+            ) from error
 
     def _tell(self, event: DocumentEvent) -> None:
         if isinstance(event, PageSettled):

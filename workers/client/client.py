@@ -62,8 +62,9 @@ EVENTS: Final[Mapping[str, Callable[[Json], DocumentEvent]]] = {
 
 class Client:
     """Of the server at ``url``, by one of its API's keys. A request that is safe to make again is made again after
-    lost connections, 429 and 503, as the server's Retry-After says; the pauses sum up to ``patience_s`` at most, and
-    ``on_wait`` is told of each. Threads may share a client.
+    lost connections, 429 and 503, as the server's Retry-After says, and ``on_wait`` is told of each pause. Their sum is
+    ``patience_s`` at most; with ``waits_for_room`` those until a full server has room do not count. Threads may share
+    a client.
 
     Errors are those of ``models.errors``: the class of the problem that the server answers with, ``ServerUnreachable``,
     and ``ServerError`` for all that this program does not know. SettingsError for an address or a key that is none.
@@ -75,10 +76,13 @@ class Client:
         *,
         key: str | None = None,
         patience_s: float = PATIENCE_S,
+        waits_for_room: bool = False,
         on_wait: OnWait | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._connection = Connection(url, key, patience_s=patience_s, on_wait=on_wait, sleep=sleep)
+        self._connection = Connection(
+            url, key, patience_s=patience_s, waits_for_room=waits_for_room, on_wait=on_wait, sleep=sleep
+        )
         self._patience_s = patience_s
         self._sleep = sleep
 

@@ -12,7 +12,14 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import httpx2
 
-from models.errors import DoctriageError, ServerError, ServerUnreachable
+from models.errors import (
+    DoctriageError,
+    PoolBusy,
+    ServerError,
+    ServerUnreachable,
+    TooManyAtOnce,
+    TooManyRequests,
+)
 from workers.client.address import checked_url, credentials
 from workers.client.problems import error_of, problem_of, unknown_answer
 from workers.client.records import Json
@@ -37,6 +44,9 @@ PASSING: Final = frozenset(
 )
 NEVER_BEGUN: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 """The server has not begun with a request that it answers so."""
+
+FULL: Final = (PoolBusy, TooManyAtOnce, TooManyRequests)
+"""There will be room."""
 
 Answer = TypeVar("Answer")
 ServerSentEvent = httpx2.ServerSentEvent
@@ -81,8 +91,9 @@ class RequestFailed(Exception):
 
 
 class Connection:
-    """To one server. ``patience_s`` is the most that the pauses before one request may sum to. ``on_wait`` is told
-    why, and how long, before each pause, which ``sleep`` makes. Threads may share it."""
+    """To one server. ``patience_s`` is the most that the pauses before one request may sum to; with ``waits_for_room``
+    those count not that are made because the server is full. ``on_wait`` is told why, and how long, before each pause,
+    which ``sleep`` makes. Threads may share it."""
 
     def __init__(
         self,
@@ -90,11 +101,13 @@ class Connection:
         key: str | None,
         *,
         patience_s: float,
+        waits_for_room: bool = False,
         on_wait: OnWait | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url = checked_url(url)
         self._patience_s = patience_s
+        self._waits_for_room = waits_for_room
         self._on_wait = on_wait
         self._sleep = sleep
         self._client = httpx2.Client(
@@ -139,9 +152,9 @@ class Connection:
                 return
             yield _events(answer)
 
-    def patiently(self, ask: Callable[[], Answer], patience_s: float | None = None) -> Answer:
+    def patiently(self, ask: Callable[[], Answer]) -> Answer:
         """``ask`` until it goes through, or it makes no sense to ask again. It raises RequestFailed."""
-        waiting = Waiting(self, self._patience_s if patience_s is None else patience_s)
+        waiting = Waiting(self, self._patience_s, waits_for_room=self._waits_for_room)
         while True:
             try:
                 return ask()
@@ -204,6 +217,7 @@ class Waiting:
 
     connection: Connection
     patience_s: float
+    waits_for_room: bool = False
     attempt: int = 1
     waited_s: float = 0.0
 
@@ -223,7 +237,8 @@ class Waiting:
             raise failed.error from failed
         self.connection.pause(failed.error, decision.delay_s)
         self.attempt = decision.next_attempt
-        self.waited_s += decision.delay_s
+        if not (self.waits_for_room and isinstance(failed.error, FULL)):
+            self.waited_s += decision.delay_s
 
     def forget(self) -> None:
         """It went well for a while."""

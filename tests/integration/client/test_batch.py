@@ -95,7 +95,7 @@ def run(tmp_path: Path, house: House, *names: str, on_event: Callable[[Event], N
     with scripted_api(house) as api:
         batch = Batch(
             BatchOrder(out_dir=ran.out, formats=("markdown",)),
-            client=partial(Client, api.url),
+            client=partial(Client, api.url, waits_for_room=True),
             on_event=heard,
             on_wait=lambda error: ran.waits.append(error.code),
         )
@@ -225,6 +225,14 @@ def test_pages_that_were_there_when_the_command_came_again_are_of_an_earlier_run
     ran = run(tmp_path, House({**READ, "sent": sent}), "a.pdf")
     told = [one.from_earlier_run for one in ran.events if isinstance(one, PageFinished)]
     assert told == from_earlier_run
+
+
+def test_a_document_that_is_over_already_is_not_followed(tmp_path: Path) -> None:
+    sent = answers(document_content(), 202, idempotency_replayed="true")
+    ran = run(tmp_path, House({**READ, "sent": sent, "events": refuses(500, "internal_error")}), "a.pdf")
+    assert [one.from_earlier_run for one in ran.events if isinstance(one, PageFinished)] == [True, True]
+    assert ran.report is not None
+    assert (ran.report.pages_read, ran.report.pages_from_earlier_run) == (0, 2)
 
 
 def test_a_wait_is_told_once_a_reason(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from models.errors import (
     ServerError,
     ServerUnreachable,
     SourceUnreadable,
+    StoreUnreachable,
 )
 from tests.fakes.scripted_api import (
     ScriptedApi,
@@ -110,6 +111,19 @@ def test_patience_ends_and_the_last_reason_is_told(scan: Path) -> None:
         assert refused.value.retry_after_s == 25
         assert begun.pauses_s == [25, 25]
         assert len(begun.api.heard) == 3
+
+
+def test_a_full_server_may_be_waited_for_without_an_end_but_not_one_that_is_away() -> None:
+    full = [refuses(503, "pool_busy", retry_after="25"), refuses(429, "too_many_requests", retry_after="25")]
+    with talk(*full, *full, *full, answers(FINISHED), patience_s=60.0, waits_for_room=True) as begun:
+        assert begun.client.document("d1").id == "d1"
+        assert sum(begun.pauses_s) == 150
+    with talk(
+        refuses(503, "store_unreachable", retry_after="25"), patience_s=60.0, waits_for_room=True
+    ) as begun:
+        with pytest.raises(StoreUnreachable):
+            begun.client.document("d1")
+        assert begun.pauses_s == [25, 25]
 
 
 def test_a_stream_is_sent_again_from_its_beginning_but_not_one_that_cannot_be_wound_back() -> None:
