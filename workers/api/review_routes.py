@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
@@ -57,8 +58,8 @@ def list_pages_to_review(
     after_page: Annotated[int, Query(ge=1, le=LARGEST_NUMBER)] = LARGEST_NUMBER,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
 ) -> Response:
-    """Pages of finished documents, the newest documents first, and how many of them the caller has ``reviewed``. The
-    list goes on with ``next_cursor``, or behind a page that is named."""
+    """Pages of finished documents, the newest documents first. The list goes on with ``next_cursor``, or behind a page
+    that is named. Its beginning says how many of all of them the caller has ``reviewed``."""
     wanted = ReviewFilter(reviewer=asking.name, cost_centre=_seen(asking), show=show, is_reviewed=reviewed)
     place = None if cursor is None else _place(cursor)
     if after_document is not None:
@@ -68,12 +69,12 @@ def list_pages_to_review(
         )
     pages = parts.store.reviews.pages(wanted, after=place, limit=limit + 1)
     shown = pages[:limit]
-    progress = parts.store.reviews.progress(wanted)
+    progress = None if place else asdict(parts.store.reviews.progress(wanted))
     return json_answer(
         {
             "pages": [_page_json(page) for page in shown],
             "next_cursor": _cursor(shown[-1].place) if len(pages) > limit else None,
-            "progress": {"pages": progress.pages, "reviewed": progress.reviewed},
+            "progress": progress,
         }
     )
 

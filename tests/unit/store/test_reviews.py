@@ -132,7 +132,10 @@ def test_pages_are_listed_by_what_was_found_and_what_was_reviewed(reviews: Revie
     assert (progress.pages, progress.reviewed) == (2, 1)
 
 
-def test_a_list_goes_on_where_it_ended(reviews: ReviewStore, pool: Pool) -> None:
+def test_a_list_goes_on_where_it_ended(
+    reviews: ReviewStore, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.store.review_statements.UPLOADS_AT_FIRST", 1)
     for _ in range(3):
         uploaded(pool, 3)
     wanted, place, found = ReviewFilter(reviewer="ada"), None, []
