@@ -100,9 +100,11 @@ class Batch:
         prepare_folder(self._order.out_dir, RUN_FILES)
         with closing(self._client), closing(RowSpool()) as spool:
             is_interrupted = False
+            budgets: tuple[BudgetMonth, ...] = ()
             try:
                 self._begin(sources, spool)
                 self._hear(threads=min(len(sources), FOLLOWED_AT_ONCE))
+                budgets = self._budgets_to_warn_of()
             except KeyboardInterrupt:
                 is_interrupted = True
             finally:
@@ -112,7 +114,7 @@ class Batch:
             self._outcome.write_rows(self._order.out_dir, spool)
             return self._outcome.report(
                 [source.name for source in sources],
-                budgets=() if is_interrupted else self._budgets_to_warn_of(),
+                budgets=budgets,
                 elapsed_s=time.monotonic() - started_s,
                 is_interrupted=is_interrupted,
             )
