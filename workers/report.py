@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from models.budget import BudgetMonth
+from models.errors import DoctriageError
 from models.page import Route
 from models.tables import PageState
 from pipeline.outputs import failed_page_json, failure_row, page_row
@@ -39,11 +41,12 @@ def finish_run(
     *,
     totals: RunTotals,
     first_sources: Mapping[int, str],
+    not_fetched: Mapping[str, DoctriageError] = MappingProxyType({}),
 ) -> IngestReport:
     """Write the run's own files into ``out_dir`` and report. ``first_sources`` names, for each reading, the
-    source that its pages are counted under. A run that was stopped before it began (no ``submission_id``)
-    leaves those of the last one."""
-    tally = _Tally(store=store, first_sources=first_sources)
+    source that its pages are counted under; ``not_fetched`` are read, and their outputs are not here. A run
+    that was stopped before it began (no ``submission_id``) leaves the files of the last one."""
+    tally = _Tally(store=store, first_sources=first_sources, not_fetched=not_fetched)
     if submission_id is not None:
         write_rows(out_dir / PAGES_FILE, tally.page_rows(submission_id))
         write_rows(
@@ -77,6 +80,7 @@ class _Tally:
 
     store: Store
     first_sources: Mapping[int, str]
+    not_fetched: Mapping[str, DoctriageError]
     documents: list[DocumentReport] = field(default_factory=list)
     failures: list[FailureReport] = field(default_factory=list)
     pages_by_reason: Counter[str] = field(default_factory=Counter)
@@ -96,6 +100,10 @@ class _Tally:
                         source=source.name, code=source.error_code, message=source.error_message or ""
                     )
                 )
+            if (missing := self.not_fetched.get(source.name)) is not None:
+                self.failures.append(
+                    FailureReport(source=source.name, code=missing.code, message=str(missing))
+                )
             if source.reading_id is not None and source.document_id is not None:
                 yield from self._document_rows(source, source.reading_id, source.document_id)
 
@@ -114,7 +122,7 @@ class _Tally:
             if first == source.name:
                 self._count(record, row)
             yield row
-        if source.error_code is not None:  # told among the failures
+        if source.error_code is not None or source.name in self.not_fetched:  # told among the failures
             return
         self.documents.append(
             DocumentReport(

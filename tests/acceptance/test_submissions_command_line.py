@@ -22,7 +22,9 @@ from tests.acceptance.test_command_line import run_doctriage
 from tests.unit.store.pool_parts import Pool, new_document
 from workers.cli import exit_code
 from workers.cli import submissions as submissions_command
+from workers.cluster.following import Follower
 from workers.cluster.sealed_passwords import sealed
+from workers.events import DocumentFound, Event, PageFinished
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -251,6 +253,55 @@ def test_of_a_cancelled_submission_what_was_done_is_fetched(commands: Commands, 
     assert (out / "a.pdf.md").read_bytes() == b"done\n"
     [failure] = (out / "failures.jsonl").read_text(encoding="utf-8").splitlines()
     assert (json.loads(failure)["source"], json.loads(failure)["code"]) == ("b.pdf", "cancelled")
+
+
+def test_a_document_whose_results_are_gone_does_not_keep_the_others_from_being_fetched(
+    commands: Commands, tmp_path: Path
+) -> None:
+    number = commands.pool.open(wishes={"formats": ["markdown"]})
+    for name in ("a.pdf", "b.pdf"):
+        commands.pool.add(number, name, output_stem=name)
+    commands.store.pool.seal(number)
+    taken = [commands.pool.take_in(new_document(1)) for _ in range(2)]
+    for _ in taken:
+        commands.read_pages(1)
+    BlobStore(commands.home).write_result(taken[1].source_id, ".md", b"kept\n")
+    for _ in taken:
+        commands.write_up()
+    out = tmp_path / "out"
+    result = commands.run("submissions", "fetch", number, "--out", out)
+    assert result.exit_code == 1
+    assert (out / "b.pdf.md").read_bytes() == b"kept\n"
+    [failure] = (out / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+    assert (json.loads(failure)["source"], json.loads(failure)["code"]) == ("a.pdf", "result_missing")
+    assert "there is no .md output" in result.stdout
+    assert "1 document " in result.stdout
+
+
+def test_pages_are_counted_where_a_reading_was_moved_to(commands: Commands, tmp_path: Path) -> None:
+    """As while the pool is upgraded."""
+    submitted = commands.submitted(2, "minutes.pdf", wishes={"formats": ["markdown"]})
+    moved = commands.store.pages.open_reading(
+        submitted.document, "0" * 64, force=False, submission_id=submitted.submission_id
+    )
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, DocumentFound):
+            commands.store.pool.move_sources(submitted.reading_id, moved.reading_id)
+            commands.read_pages(2)
+            commands.write_up()
+
+    Follower(
+        store=commands.store,
+        blobs=BlobStore(commands.home),
+        submission_id=submitted.submission_id,
+        out_dir=tmp_path / "out",
+        formats=(),
+        on_event=on_event,
+    ).follow()
+    assert [event.page_number for event in events if isinstance(event, PageFinished)] == [1, 2]
 
 
 def test_a_format_that_was_not_asked_for_is_not_to_be_had(commands: Commands, tmp_path: Path) -> None:

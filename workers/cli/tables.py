@@ -21,7 +21,7 @@ from workers.events import DocumentReport, IngestReport
 from workers.signal_words import signal_in_words
 
 DEGRADED_WORDS = {
-    DegradedCode.NO_VLM: "without the VLM that would read them better: none is configured (--vlm-url)",
+    DegradedCode.NO_VLM: "without the VLM that would read them better: none is configured (DOCTRIAGE_VLM__URL)",
     DegradedCode.AWAITING_VLM: "still waiting for the VLM",
     DegradedCode.VLM_UNAVAILABLE: "without an answer from the VLM; the same command tries again",
     DegradedCode.VLM_REFUSED: "refused by the VLM's service; `doctriage explain` has its words, the same command tries "

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from models.errors import StoreUnavailable
+from models.errors import DoctriageError, ResultExpired, ResultMissing, StoreUnavailable
 from models.page import Route
 from models.pool import SourceState
 from models.tables import PageState
@@ -47,7 +47,7 @@ log = structlog.get_logger()
 @dataclass(slots=True)
 class Follower:
     """``follow`` tells what happens until the submission is over, and writes the outputs of each source below
-    ``out_dir`` as soon as they are there."""
+    ``out_dir`` as soon as they are there. ``not_fetched`` are those whose outputs are gone, by their names."""
 
     store: Store
     blobs: BlobStore
@@ -56,6 +56,7 @@ class Follower:
     formats: tuple[str, ...]
     on_event: Callable[[Event], None]
     first_sources: dict[int, str] = field(default_factory=dict)
+    not_fetched: dict[str, DoctriageError] = field(default_factory=dict)
     cost_centre: str = DEFAULT_COST_CENTRE
     _told: set[int] = field(default_factory=set)
     _ended: set[int] = field(default_factory=set)
@@ -100,10 +101,14 @@ class Follower:
 
     def _tell_sources(self, sources: Iterable[SourceRecord]) -> None:
         for source in sources:
-            if source.source_id in self._told or source.reading_id is None:
+            if source.reading_id is None:
+                continue
+            first = self.first_sources.setdefault(
+                source.reading_id, source.name
+            )  # also of one that was moved
+            if source.source_id in self._told:
                 continue
             self._told.add(source.source_id)
-            first = self.first_sources.setdefault(source.reading_id, source.name)
             self.on_event(
                 DocumentFound(
                     source=source.name,
@@ -124,13 +129,14 @@ class Follower:
 
     def _end(self, source: SourceRecord) -> None:
         if source.error_code is not None:
-            self.on_event(
-                DocumentRejectedEvent(
-                    source=source.name, code=source.error_code, message=source.error_message or ""
-                )
-            )
+            self._tell_failure(source, code=source.error_code, message=source.error_message or "")
             return
-        outputs = tuple(self._brought_home(source, name) for name in self.formats)
+        try:
+            outputs = tuple(self._brought_home(source, name) for name in self.formats)
+        except (ResultExpired, ResultMissing) as error:
+            self.not_fetched[source.name] = error
+            self._tell_failure(source, code=error.code, message=str(error))
+            return
         self.on_event(
             DocumentFinished(
                 source=source.name,
@@ -140,6 +146,9 @@ class Follower:
                 outputs=outputs,
             )
         )
+
+    def _tell_failure(self, source: SourceRecord, *, code: str, message: str) -> None:
+        self.on_event(DocumentRejectedEvent(source=source.name, code=code, message=message))
 
     def _brought_home(self, source: SourceRecord, name: str) -> Path:
         suffix = FORMATS[name].suffix

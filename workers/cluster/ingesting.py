@@ -150,4 +150,5 @@ def fetch(
                 budgets=budgets_to_warn_of(store.budgets, follower.cost_centre),
             ),
             first_sources=follower.first_sources,
+            not_fetched=follower.not_fetched,
         )
