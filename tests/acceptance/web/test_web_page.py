@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Position, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Position, expect
 
 from tests.acceptance.web.browsing import (
     PHONE,
@@ -19,7 +17,7 @@ from tests.acceptance.web.browsing import (
     sign_in,
     watched,
 )
-from tests.acceptance.web.conftest import HOSTILE_NAME, HOSTILE_TEXT, SAMPLES, Site
+from tests.acceptance.web.conftest import SAMPLES, Site
 
 
 def test_a_document_is_sent_watched_looked_at_overruled_and_billed(site: Site, browser: Browser) -> None:
@@ -212,84 +210,6 @@ def tab_to(page: Page, wanted: Locator) -> None:
         if wanted.evaluate("element => element === document.activeElement"):
             return
     pytest.fail("the tab key does not come there")
-
-
-def test_what_a_document_says_is_shown_and_never_run(site: Site, browser: Browser, hostile: str) -> None:
-    with watched(browser, site.url) as tab:
-        page = tab.page
-        sign_in(page, site.key)
-        expect(page.locator(".document", has_text=HOSTILE_NAME)).to_be_visible()
-        page.goto(f"/#/documents/{hostile}")
-        expect(page.get_by_role("heading", name=HOSTILE_NAME)).to_be_visible()
-        expect(page.locator(".line").first).to_have_text(HOSTILE_TEXT)
-        page.get_by_role("tab", name="Markdown").click()
-        expect(page.locator(".prose")).to_contain_text("<script>window.hacked=1</script>")
-        assert page.locator(".tab-panel :is(script, img)").count() == 0
-        assert page.evaluate("window.hacked") is None
-
-
-def test_events_go_on_where_they_broke_off(site: Site, browser: Browser, table: str) -> None:
-    document = site.ask(f"/v1/documents/{table}")
-    reading = {**document, "state": "reading", "finished_at": None}
-    asked: list[str | None] = []
-
-    def events(route: Route) -> None:
-        asked.append(route.request.headers.get("last-event-id"))
-        ends = len(asked) > 1
-        content = json.dumps(document if ends else reading)
-        name, number = ("end", "end") if ends else ("document", "reading;1")
-        route.fulfill(
-            content_type="text/event-stream",
-            body=f"id: {number}\r\nevent: {name}\r\ndata: {content}\r\n\r\n: so\n\n",
-        )
-
-    def now(route: Route) -> None:
-        route.fulfill(json=reading if len(asked) < 2 else document)
-
-    with watched(browser, site.url) as tab:
-        page = tab.page
-        sign_in(page, site.key)
-        page.route(f"**/v1/documents/{table}/events", events)
-        page.route(
-            f"**/v1/documents/{table}",
-            lambda route: route.fulfill(json=reading if len(asked) < 2 else document),
-        )
-        page.goto(f"/#/documents/{table}")
-        expect(page.locator("#document-state")).to_contain_text("finished")
-        assert asked == [None, "reading;1"]
-
-
-def test_a_wrong_key_is_refused_with_what_to_do_and_kept_nowhere(site: Site, browser: Browser) -> None:
-    with watched(browser, site.url) as tab:
-        page = tab.page
-        page.goto("/")
-        page.get_by_label("API key").fill("dt_wrong_key")
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text(re.compile("key", re.IGNORECASE))
-        assert page.evaluate("[sessionStorage.length, localStorage.length]") == [0, 0]
-        assert "dt_" not in page.url
-        [complaint] = tab.complaints
-        assert "401" in complaint
-        tab.complaints.clear()
-        page.get_by_label("API key").fill(site.key)
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", name="Documents", exact=True)).to_be_focused()
-        assert page.evaluate("localStorage.length") == 0
-        page.get_by_role("button", name="Sign out").click()
-        expect(page.get_by_label("API key")).to_be_focused()
-        assert page.evaluate("sessionStorage.length") == 0
-
-
-def test_a_refused_upload_says_why_and_what_to_do(site: Site, browser: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "note.pdf"
-    path.write_bytes(b"not a PDF")
-    with watched(browser, site.url) as tab:
-        page = tab.page
-        sign_in(page, site.reader)
-        page.locator("#files").set_input_files(path)
-        expect(page.locator(".sending").get_by_role("alert")).to_contain_text("scope")
-        expect(page.get_by_text("all cost centres")).to_have_count(0)
-        tab.complaints.clear()
 
 
 def test_the_files_of_the_page_run_nothing_but_themselves(site: Site) -> None:

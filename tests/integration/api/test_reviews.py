@@ -178,3 +178,15 @@ def test_a_page_as_html_holds_nothing_that_runs(office: Office) -> None:
     assert "href" not in html.text
     assert office.ask("looker", "GET", f"{path}/9/html").json()["code"] == "page_not_found"
     assert office.ask("eve", "GET", f"{path}/1/html").status_code == 404
+
+
+def test_what_was_said_of_a_document_is_erased_with_it(office: Office) -> None:
+    upload_id = read_upload(office.store, "quay")
+    page = f"/v1/documents/{upload_id}/pages/1/review"
+    said = office.ask("root", "PUT", page, json={"needs_vlm": True, "classes": ["zwiebelfisch"]})
+    assert said.status_code == 200
+    assert "zwiebelfisch" in office.ask("root", "GET", "/v1/reviews/labels").text
+    assert office.ask("root", "DELETE", f"/v1/documents/{upload_id}?erase=true").status_code == 204
+    assert "zwiebelfisch" not in office.ask("root", "GET", "/v1/reviews/labels").text
+    assert office.ask("root", "GET", page).status_code == 410
+    assert upload_id not in {page["id"] for page in office.get("root", "/v1/reviews?show=all")["pages"]}
