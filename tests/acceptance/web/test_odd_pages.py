@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.acceptance.web.browsing import sign_in, watched
-from tests.acceptance.web.conftest import HOSTILE_NAME, HOSTILE_TEXT, Site
+from tests.acceptance.web.conftest import HOSTILE_NAME, HOSTILE_TEXT, SAMPLES, Site
 
 
 def test_what_a_document_says_is_shown_and_never_run(site: Site, browser: Browser, hostile: str) -> None:
@@ -150,3 +150,37 @@ def test_a_refused_upload_says_why_and_what_to_do(site: Site, browser: Browser, 
         expect(page.locator(".sending").get_by_role("alert")).to_contain_text("scope")
         expect(page.get_by_text("all cost centres")).to_have_count(0)
         tab.complaints.clear()
+
+
+def test_a_file_that_is_dropped_and_cannot_be_read_says_what_to_do(site: Site, browser: Browser) -> None:
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        dropped = page.evaluate_handle(
+            """() => {
+              const dropped = new DataTransfer();
+              dropped.items.add(new File(["%PDF-1.7 and no more"], "broken.pdf"));
+              return dropped;
+            }"""
+        )
+        page.dispatch_event(".zone", "drop", {"dataTransfer": dropped})
+        row = page.locator(".document", has_text="broken.pdf")
+        expect(row).to_contain_text("failed")
+        expect(row).to_contain_text("submit again")
+        row.get_by_role("link").click()
+        expect(page.locator(".notice.bad")).to_contain_text("submit again")
+
+
+def test_a_document_is_cancelled_when_somebody_is_sure(site: Site, browser: Browser) -> None:
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        page.locator("#files").set_input_files(SAMPLES / "stamped_will.jpg")
+        row = page.locator(".document", has_text="stamped_will.jpg")
+        row.get_by_role("button", name="Cancel").click()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(row.get_by_role("button", name="Cancel")).to_be_focused()
+        page.keyboard.press("Enter")
+        page.get_by_role("dialog").get_by_role("button", name="Cancel it").click()
+        expect(row).to_contain_text("cancelled")

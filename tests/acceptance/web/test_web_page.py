@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -30,6 +31,7 @@ def test_a_document_is_sent_watched_looked_at_overruled_and_billed(site: Site, b
         expect(row).to_contain_text(re.compile(r"[12] of 3 pages"))
         expect(row).to_contain_text("finished")
         expect(row.get_by_role("progressbar")).to_have_count(0)
+        assert "Styrene-Acrylonitrile" in saved(page, row, "Markdown").read_text(encoding="utf-8")
         row.get_by_role("link", name="mixed.pdf").click()
         expect(page.get_by_role("heading", name="mixed.pdf")).to_be_focused()
         upload_id = page.url.rpartition("/")[2]
@@ -39,10 +41,30 @@ def test_a_document_is_sent_watched_looked_at_overruled_and_billed(site: Site, b
         assert (review["needs_vlm"], review["classes"], review["remark"]) == (False, ["table"], "plain rows")
         page.get_by_role("link", name="Reviews").click()
         expect(page.locator(".card .figure")).to_contain_text(re.compile(r"1 of \d+ page"))
+        approve_the_next(page, f"/documents/{upload_id}/pages/3")
+        page.get_by_role("link", name="Reviews").click()
         page.get_by_role("link", name="Reviewed by you").click()
-        expect(page.locator(".review-row")).to_contain_text(["overruled"])
+        expect(page.locator(".review-row")).to_contain_text(["overruled", "approved"])
         page.get_by_role("link", name="Chargeback").click()
         shows_the_bill(page, site.ask("/v1/chargeback?by=team"))
+
+
+def saved(page: Page, row: Locator, label: str) -> Path:
+    row.locator("summary").click()
+    with page.expect_download() as download:
+        row.get_by_role("button", name=label).click()
+    assert download.value.suggested_filename == "mixed.pdf.md"
+    return download.value.path()
+
+
+def approve_the_next(page: Page, address: str) -> None:
+    page.get_by_role("button", name="Review the next page").click()
+    expect(page).to_have_url(re.compile(f"{re.escape(address)}[?]review=escalated$"))
+    expect(page.get_by_role("heading", name="Page 3")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_role("button", name="Next page to review")).to_be_focused()
+    page.keyboard.press("n")
+    expect(page.get_by_text("All of these pages are reviewed.")).to_be_visible()
 
 
 def shows_the_boxes_of(page: Page, read: dict[str, Any]) -> None:
