@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Select, and_, case, func, select, true, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from models.budget import Budget, BudgetMonth, Level, WhenSpent
 from models.tables import BudgetMonthRow, BudgetRow, LedgerRow, VlmAttemptRow
 from pipeline.chargeback.cost_centres import team_of
 from pipeline.chargeback.months import month_after
+from pipeline.store.cost_centre_statements import is_paid_by
 from pipeline.store.database import insert_missing
 
 
@@ -47,7 +48,7 @@ def _reserved(budget: Budget, month: str) -> Select[int, int]:
     return select(_sum(VlmAttemptRow.reserved_micro), _sum(VlmAttemptRow.reserved_tokens)).where(
         VlmAttemptRow.verdict.is_(None),
         VlmAttemptRow.month == month,
-        _is_paid_by(VlmAttemptRow.cost_centre, budget.cost_centre),
+        is_paid_by(VlmAttemptRow.cost_centre, budget.cost_centre),
     )
 
 
@@ -91,17 +92,12 @@ def _is_spent_by(cost_centre: str, month: str) -> ColumnElement[bool]:
         LedgerRow.day >= f"{month}-01",
         LedgerRow.team == team_of(cost_centre),
         VlmAttemptRow.month == month,
-        _is_paid_by(VlmAttemptRow.cost_centre, cost_centre),
+        is_paid_by(VlmAttemptRow.cost_centre, cost_centre),
     )
 
 
 def _sum(amount: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[int]:
     return func.coalesce(func.sum(amount), 0)
-
-
-def _is_paid_by(column: InstrumentedAttribute[str | None], cost_centre: str) -> ColumnElement[bool]:
-    """A team pays for its projects too."""
-    return or_(column == cost_centre, column.startswith(f"{cost_centre}/", autoescape=True))
 
 
 def is_month(cost_centre: str, month: str) -> ColumnElement[bool]:

@@ -23,6 +23,7 @@ from models.api_tables import ReviewRow, UploadRow
 from models.page import Route
 from models.pool import SubmissionState
 from models.tables import PageRow, PageState, SourceRow, SubmissionRow
+from pipeline.store.cost_centre_statements import is_paid_by
 from pipeline.store.review_records import (
     PagesShown,
     ReviewFilter,
@@ -35,11 +36,7 @@ UPLOADS_AT_MOST: Final = 2_000
 
 
 def is_seen_from(column: InstrumentedAttribute[str], cost_centre: str | None) -> ColumnElement[bool]:
-    """Compared letter by letter: LIKE passes over their case on SQLite."""
-    if cost_centre is None:
-        return true()
-    below = f"{cost_centre}/"
-    return or_(column == cost_centre, func.substr(column, 1, len(below)) == below)
+    return true() if cost_centre is None else is_paid_by(column, cost_centre)
 
 
 def is_of(*, reading_id: int, page_number: int, reviewer: str) -> ColumnElement[bool]:

@@ -15,6 +15,7 @@ from pipeline.chargeback.price_book import UnitPrices
 from pipeline.chargeback.reconciliation import BookedTokens
 from pipeline.chargeback.statement import LedgerSum, OpenCalls
 from pipeline.chargeback.statement_lines import StatementBy
+from pipeline.store.cost_centre_statements import is_paid_by
 from pipeline.store.database import Database, streamed
 
 Column = InstrumentedAttribute[Any]
@@ -88,8 +89,7 @@ class StatementStore:
                 prefer_the_index(session)
             query = sums_query(by, first_day, end_day, is_sqlite=is_sqlite)
             if cost_centre is not None:
-                below = LedgerRow.cost_centre.startswith(f"{cost_centre}/", autoescape=True)
-                query = query.where(or_(LedgerRow.cost_centre == cost_centre, below))
+                query = query.where(is_paid_by(LedgerRow.cost_centre, cost_centre))
             return tuple(_ledger_sum(row) for row in session.execute(query))
 
     def open_calls(self, before_s: float) -> OpenCalls:

@@ -14,6 +14,7 @@ from models.errors import Cancelled
 from models.page import Route
 from models.pool import SourceState, SubmissionState
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, SourceRow, SubmissionRow
+from pipeline.store.cost_centre_statements import is_paid_by
 from pipeline.store.upload_records import NewUpload, UploadFilter, UploadPlace, UploadRecord, UploadState
 
 
@@ -137,8 +138,7 @@ def records_query() -> Select[*tuple[Any, ...]]:
 def conditions(wanted: UploadFilter, after: UploadPlace | None) -> tuple[ColumnElement[bool], ...]:
     parts: list[ColumnElement[bool]] = [UploadRow.erased_at_s.is_(None)]
     if wanted.cost_centre is not None:
-        below = UploadRow.cost_centre.startswith(f"{wanted.cost_centre}/", autoescape=True)
-        parts.append(or_(UploadRow.cost_centre == wanted.cost_centre, below))
+        parts.append(is_paid_by(UploadRow.cost_centre, wanted.cost_centre))
     if wanted.state is not None:
         parts.append(_is_in(wanted.state))
     if wanted.name is not None:

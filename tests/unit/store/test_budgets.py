@@ -120,7 +120,7 @@ def test_what_the_project_refuses_is_not_taken_of_the_team(store: Store) -> None
 
 def test_a_cost_centre_of_a_similar_name_has_a_budget_of_its_own(store: Store) -> None:
     store.budgets.set_budget(replace(TEAM, limit_tokens=0), month=MONTH)
-    for name in ("research2", "Research", "research-x/atlas", "re", "other/research"):
+    for name in ("research2", "Research", "Research/atlas", "research-x/atlas", "re", "other/research"):
         take(store, 1_000, cost_centre=name)
     assert is_refused(store, 1, cost_centre="research/any")
 

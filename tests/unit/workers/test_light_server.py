@@ -5,7 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("celery", "kombu", "cv2", "onnxruntime", "paddleocr", "pypdfium2", "pytesseract", "openai", "sklearn")
+HEAVY = (
+    "celery",
+    "kombu",
+    "cv2",
+    "onnxruntime",
+    "paddleocr",
+    "pypdfium2",
+    "pytesseract",
+    "openai",
+    "sklearn",
+)
 
 
 def test_the_server_loads_no_engine_and_no_celery() -> None:
