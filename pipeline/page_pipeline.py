@@ -31,7 +31,10 @@ from pipeline.signals.names import SignalName
 from pipeline.triage import Audit, audit_draw, probability_signal, triage_page
 from pipeline.upright import UprightPage
 
-NO_VLM = Degradation(code=DegradedCode.NO_VLM, message="no VLM is configured; give --vlm-url and run again")
+NO_VLM = Degradation(
+    code=DegradedCode.NO_VLM,
+    message="no VLM is configured; set DOCTRIAGE_VLM__URL (or --vlm-url) and read it again",
+)
 AWAITING_VLM = Degradation(
     code=DegradedCode.AWAITING_VLM, message="waits for the VLM; run again if the run was stopped"
 )
