@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 def doctor_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check engines, languages, models, disk and state folder, and say what to install.
+    """Check engines, languages, models, disk, state folder, and the services that the settings name, and say what to
+    install.
 
     Exits with 1 when something required is missing.
     """
     from pipeline.settings import load_settings
     from workers.doctor import is_ready, packages_to_install, run_checks
+    from workers.doctor_services import check_services
 
-    checks = run_checks(load_settings())
+    settings = load_settings()
+    checks = (*run_checks(settings), *check_services(settings))
     ready, packages = is_ready(checks), packages_to_install(checks)
     if as_json:
         rows = [dataclasses.asdict(check) for check in checks]
