@@ -273,7 +273,7 @@ def _cpu_s(processes: Sequence[psutil.Process] | Iterator[psutil.Process]) -> fl
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pool", description=__doc__)
-    parser.add_argument("--pages", type=int, default=24, help="a run (default: 24)")
+    parser.add_argument("--pages", type=int, default=48, help="a run (default: 48)")
     parser.add_argument("--rounds", type=int, default=2, help="interleaved rounds (default: 2)")
     parser.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
     options = parser.parse_args(arguments)

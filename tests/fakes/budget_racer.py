@@ -59,7 +59,8 @@ def tries(log: Log) -> int:
 
 class Racer:
     """``run`` makes reservations until ``wanted`` have been answered. At the tries ``ends_at`` the whole process ends,
-    in the middle of a transaction or between a call's two."""
+    in the middle of a transaction at an odd one, between a call's two at an even one; or two tries later, where there
+    is no room for the call just then."""
 
     def __init__(self, store: Store, pages: Pages, page: int, log: Log, ends_at: frozenset[int]) -> None:
         self._store = store
@@ -84,7 +85,7 @@ class Racer:
 
     def _try(self, *, is_lost: bool) -> None:
         self._tries += 1
-        must_end = self._tries in self._ends_at
+        must_end = any(self._tries >= end and (self._tries - end) % 2 == 0 for end in self._ends_at)
         if must_end and self._tries % 2:
             self._end_in_the_middle()
         call = self._next_call()

@@ -2,7 +2,8 @@
 without a word in the middle of it.
 
 ``python -m tests.fakes.pool_racer HOME DATABASE_URL CLAIMS`` ends so after CLAIMS claims of pages, where that is not 0;
-else when every submission is finished. An empty address is the file in the home.
+else when every submission is finished. An empty address is the file in the home. It begins when HOME has a file ``go``,
+and says that it could by a file of its own in HOME/ready.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ def main() -> None:
     home, url, most_claims = sys.argv[1:]
     store = connect_store(Path(home), SecretStr(url) if url else None)
     pool, owner, claims = Pool(store), current_owner(), 0
+    (Path(home) / "ready" / str(os.getpid())).touch()
+    while not (Path(home) / "go").exists():
+        time.sleep(POLL_S)
     while store.pool.submissions(limit=1, state=SubmissionState.OPEN):
         work = pool.claim(owner, max_pages=2)
         if work is not None:

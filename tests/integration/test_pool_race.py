@@ -23,7 +23,7 @@ from workers.owner import is_alive
 ROOT = Path(__file__).parent.parent.parent
 PAGES = (1, 2, 5, 9, 14, 3)
 WORKERS = 4
-CLAIMS_OF_THE_LOST = (1, 3, 5)
+CLAIMS_OF_THE_LOST = (1, 2, 3)
 CAPACITY = 3
 
 
@@ -42,7 +42,13 @@ def start(home: Path, url: SecretStr | None, claims: int) -> subprocess.Popen[by
 def lost_after_all(store: Store, home: Path, url: SecretStr | None) -> int:
     """Workers are started, and one more for each that was lost, until all is finished; how many were lost."""
     still_to_lose = list(CLAIMS_OF_THE_LOST)
+    ready = home / "ready"
+    ready.mkdir()
     running = [start(home, url, still_to_lose.pop(0) if still_to_lose else 0) for _ in range(WORKERS)]
+    while len(list(ready.iterdir())) < WORKERS:
+        assert all(process.poll() is None for process in running)
+        time.sleep(0.05)
+    (home / "go").touch()
     lost = 0
     while running:
         time.sleep(0.2)

@@ -92,9 +92,9 @@ class LocalPool:
             while not self._stopping.is_set():
                 self._look()
         except Exception:
-            log.exception("pool_failed")
             self.has_failed = True
             self._on_failure()
+            log.exception("pool_failed")
         finally:
             self._end_all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -32,12 +33,16 @@ STAGES: Final[Mapping[Queue, Callable[[Host], Counter[Queue]]]] = {
 }
 """In the order in which they are served: what is nearly ready first, then what nobody has looked at."""
 
+YIELDING: Final = 10
+"""What is added to the niceness of a reading process, of 19 at most."""
+
 log = structlog.get_logger()
 
 
 def read(connection: Connection, setup: PoolSetup, place: str) -> None:
-    """The whole life of a reader."""
+    """The whole life of a reader. Whoever asks the server is answered first: reading takes the time that is left."""
     stop = begin(setup, place)
+    os.nice(YIELDING)
     with closing(Host(setup.deployment, is_stopping=stop.read)) as host:
         try:
             Reader(connection, setup, host, stop).run()

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from sqlalchemy import text
 
@@ -31,6 +32,7 @@ from workers.cluster.wishes import Wishes
 from workers.local_pool import pool as pool_module
 from workers.local_pool.pool import LocalPool
 from workers.local_pool.roles import Role
+from workers.logs import set_up_logs
 from workers.messages import EngineBuilder
 from workers.owner import is_alive
 from workers.sources import find_sources
@@ -127,7 +129,9 @@ def test_readers_share_the_work_and_read_every_page_once(
         opened.await_end(submission_id)
         calls = opened.calls()
         assert sorted(width for width, _ in calls) == sorted(chain.from_iterable(documents))
-        assert len({pid for _, pid in calls}) == 3
+        readers = {pid for _, pid in calls}
+        assert len(readers) == 3
+        assert {psutil.Process(pid).nice() for pid in readers} == {min(19, psutil.Process().nice() + 10)}
         assert opened.outcomes() == {"read": 24}
         assert opened.counted("SELECT 'lost', sum(losses) FROM pages") == {"lost": 0}
         results = opened.counted(
@@ -235,6 +239,7 @@ def test_a_pool_that_nobody_keeps_ends_and_says_so(tmp_path: Path, monkeypatch: 
         raise RuntimeError("what nobody thought of")
 
     monkeypatch.setattr(pool_module, "wait", fail)
+    set_up_logs("error")  # an earlier test's standard error is closed
     open_store(tmp_path).close()
     failed = threading.Event()
     deployment = load_deployment(Settings(home=tmp_path, executor={"jobs": 1}))

@@ -184,9 +184,10 @@ def test_a_password_in_any_address_is_hidden(
 
 
 def test_no_key_and_no_token_is_in_a_line_wherever_they_turn_up(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
+    settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_up_service_logs(settings)
+    monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)  # as before uvicorn is set up
     key, cut_short = new_key(), new_key()
     token = jwt.encode({"sub": "ada"}, "s" * 64, algorithm="HS256")
     shown = (key.text, cut_short.text[:-20], token)
