@@ -22,6 +22,7 @@ from workers.api import (
     web_routes,
 )
 from workers.api.access import AccessHeaders
+from workers.api.draining import DrainedBodies
 from workers.api.metrics import ApiMetrics, CountedRequests
 from workers.api.parts import Parts
 from workers.api.problems import add_handlers
@@ -70,6 +71,7 @@ def make_app(parts: Parts, metrics: ApiMetrics) -> FastAPI:
     add_handlers(app)
     app.add_middleware(AccessHeaders)
     app.add_middleware(BoundedBodies)
+    app.add_middleware(DrainedBodies)
     app.add_middleware(SafeHeaders)
     app.add_middleware(CountedRequests, metrics=metrics)
     return app

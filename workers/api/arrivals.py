@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 from anyio.to_thread import run_sync
 from starlette.requests import ClientDisconnect, Request
 
-from models.errors import BodyMalformed, DoctriageError, UploadTooSlow
+from models.errors import BodyMalformed, UploadTooSlow
 from pipeline.blobs import BlobStore, Snapshot
 from workers.api.form import FormParser, boundary_of, too_many_bytes
 
@@ -24,10 +24,6 @@ FORM_BYTES: Final = 2**20
 """What a form may have beside its file."""
 
 LEAST_BYTES_PER_S: Final = 4_096
-
-DRAINED_BYTES: Final = 32 * 2**20
-DRAINED_S: Final = 5.0
-"""Of an upload that is refused, so much is still read: who is cut off while sending may never see the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +44,6 @@ async def received(request: Request, blobs: BlobStore, *, max_bytes: int, idle_s
         return await _received(chunks, parser, blobs, idle_s)
     except ClientDisconnect as error:
         raise BodyMalformed("the connection ended before the document was there; send it again") from error
-    except DoctriageError:
-        await _drain(chunks)
-        raise
 
 
 def _announced_bytes(request: Request) -> int:
@@ -117,15 +110,3 @@ async def _next(chunks: AsyncIterator[bytes], idle_s: float) -> bytes | None:
             return await anext(chunks, None)
     except TimeoutError as error:
         raise UploadTooSlow(f"nothing more came for {idle_s:g} s; send it again") from error
-
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    drained_bytes = 0
-    try:
-        async with asyncio.timeout(DRAINED_S):
-            async for chunk in chunks:
-                drained_bytes += len(chunk)
-                if drained_bytes > DRAINED_BYTES:
-                    return
-    except (TimeoutError, ClientDisconnect):
-        return
