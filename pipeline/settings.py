@@ -261,7 +261,8 @@ class OidcSettings(Section):
 
 class ApiSettings(Section):
     """``doctriage serve``. An upload has no more than ``max_upload_bytes``, None for those that intake takes, and at
-    most ``max_uploads_at_once`` arrive at a time; one that sends nothing for ``upload_idle_s`` is given up. At most
+    most ``max_uploads_at_once`` arrive at a time; the next ones wait ``upload_wait_s`` for a place before they are sent
+    away, and one that sends nothing for ``upload_idle_s`` is given up. At most
     ``max_event_streams`` follow documents at a time. ``drawing_processes`` draw pages that are looked at.
 
     ``requests_per_min`` and ``max_open_documents`` are the limits of a key that has none of its own,
@@ -275,6 +276,7 @@ class ApiSettings(Section):
     port: int = Field(default=8321, ge=0, le=65_535)
     max_upload_bytes: int | None = Field(default=None, gt=0)
     max_uploads_at_once: int = Field(default=16, ge=1, le=1_000)
+    upload_wait_s: float = Field(default=30, ge=0, le=600)
     upload_idle_s: Seconds = 60
     max_event_streams: int = Field(default=200, ge=1, le=10_000)
     drawing_processes: int = Field(default=1, ge=1, le=16)

@@ -43,7 +43,7 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
 @router.post("", status_code=202)
 async def send_document(request: Request, asking: Asking, parts: House) -> Response:
     """Send a document as multipart/form-data."""
-    with parts.uploads.entered():
+    async with parts.uploads.entered():
         entering = Entering(
             parts=parts,
             asking=asking,

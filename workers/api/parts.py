@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,14 +37,41 @@ class Gate:
     def entered(self) -> Iterator[None]:
         """Raises ``TooManyAtOnce``."""
         if not self._free.acquire(blocking=False):
-            raise TooManyAtOnce(
-                f"{self._what}: {self._most} are under way, and no more at a time; try again in {RETRY_AFTER_S} s",
-                retry_after_s=RETRY_AFTER_S,
-            )
+            raise _too_many(self._what, self._most)
         try:
             yield
         finally:
             self._free.release()
+
+
+class WaitingGate:
+    """At most so many at a time; the next waits its turn, and is sent away when that has not come in time."""
+
+    def __init__(self, most: int, what: str, *, wait_s: float) -> None:
+        self._most = most
+        self._what = what
+        self._wait_s = wait_s
+        self._free = asyncio.Semaphore(most)
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[None]:
+        """Raises ``TooManyAtOnce``."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise _too_many(self._what, self._most) from error
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+def _too_many(what: str, most: int) -> TooManyAtOnce:
+    return TooManyAtOnce(
+        f"{what}: {most} are under way, and no more at a time; try again in {RETRY_AFTER_S} s",
+        retry_after_s=RETRY_AFTER_S,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +84,7 @@ class Parts:
     access: Access
     tickets: Tickets
     owner: str
-    uploads: Gate
+    uploads: WaitingGate
     streams: Gate
     quotes: Gate
     pictures: Gate

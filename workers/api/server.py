@@ -20,7 +20,7 @@ from workers.api.access import open_access, require_loopback
 from workers.api.app import make_app
 from workers.api.drawing import Drawing
 from workers.api.metrics import ApiMetrics
-from workers.api.parts import Gate, Parts
+from workers.api.parts import Gate, Parts, WaitingGate
 from workers.api.readiness import Readiness
 from workers.cluster.connection import pool_tickets
 from workers.cluster.deployment import load_deployment
@@ -111,7 +111,9 @@ def _parts(
             access=open_access(settings, store, is_open=is_open),
             tickets=tickets,
             owner=owner,
-            uploads=Gate(settings.api.max_uploads_at_once, "uploads"),
+            uploads=WaitingGate(
+                settings.api.max_uploads_at_once, "uploads", wait_s=settings.api.upload_wait_s
+            ),
             streams=Gate(settings.api.max_event_streams, "followers of documents"),
             quotes=Gate(QUOTES_AT_ONCE, "quotes"),
             pictures=Gate(PICTURES_WAITING * settings.api.drawing_processes, "pictures"),

@@ -216,6 +216,7 @@ def test_uploads_are_bounded_in_number_in_time_and_in_memory(tmp_path: Path) -> 
     with api_server(
         tmp_path,
         DOCTRIAGE_API__MAX_UPLOADS_AT_ONCE="1",
+        DOCTRIAGE_API__UPLOAD_WAIT_S="0.2",
         DOCTRIAGE_API__UPLOAD_IDLE_S="5",
         DOCTRIAGE_API__MAX_UPLOAD_BYTES=str(400 * 2**20),
     ) as server:
