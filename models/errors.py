@@ -155,10 +155,10 @@ class ResultExpired(ResultMissing):
     code = "result_expired"
 
 
-class PoolBusy(DoctriageError):
-    """The pool takes on no more for now: so much waits already. Try again after ``retry_after_s``."""
+class TryAgainLater(DoctriageError):
+    """Not now; after ``retry_after_s`` seconds perhaps."""
 
-    code = "pool_busy"
+    code = "try_again_later"
     retryable = True
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
@@ -167,6 +167,12 @@ class PoolBusy(DoctriageError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), retry_after_s=self.retry_after_s), self.args
+
+
+class PoolBusy(TryAgainLater):
+    """The pool takes on no more for now: so much waits already."""
+
+    code = "pool_busy"
 
 
 class SubmissionNotOpen(DoctriageError):
@@ -392,18 +398,10 @@ class IssuerUnavailable(DoctriageError):
     retryable = True
 
 
-class TooManyRequests(DoctriageError):
-    """Try again after ``retry_after_s``."""
+class TooManyRequests(TryAgainLater):
+    """More than the caller may ask within a minute."""
 
     code = "too_many_requests"
-    retryable = True
-
-    def __init__(self, message: str, *, retry_after_s: int) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return partial(type(self), retry_after_s=self.retry_after_s), self.args
 
 
 class TooManyOpenDocuments(TooManyRequests):
@@ -453,15 +451,10 @@ class UploadTooSlow(DoctriageError):
     retryable = True
 
 
-class TooManyAtOnce(DoctriageError):
-    """The server does so much of this at a time and no more. Try again after ``retry_after_s``."""
+class TooManyAtOnce(TryAgainLater):
+    """The server does so much of this at a time and no more."""
 
     code = "too_many_at_once"
-    retryable = True
-
-    def __init__(self, message: str, *, retry_after_s: int) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
 
 class DocumentNotFound(DoctriageError):
@@ -476,15 +469,10 @@ class DocumentErased(DoctriageError):
     code = "document_erased"
 
 
-class NotReady(DoctriageError):
-    """The document is still being read. Try again after ``retry_after_s``."""
+class NotReady(TryAgainLater):
+    """The document is still being read."""
 
     code = "not_ready"
-    retryable = True
-
-    def __init__(self, message: str, *, retry_after_s: int) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
 
 class FormatNotAcceptable(DoctriageError):

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from models.document_state import DocumentState
 from models.errors import Cancelled
 from models.pool import SourceState, SubmissionState
 from models.tables import PageState
-
-
-class UploadState(StrEnum):
-    """``queued``: nobody has looked into it yet. ``failed``: it was refused, or not one of its pages could be read."""
-
-    QUEUED = "queued"
-    READING = "reading"
-    FINISHED = "finished"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_open(self) -> bool:
-        return self in (UploadState.QUEUED, UploadState.READING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +78,14 @@ class UploadRecord:
     degraded_pages: int
 
     @property
-    def state(self) -> UploadState:
+    def state(self) -> DocumentState:
         if self.submission_state is SubmissionState.OPEN:
             is_queued = self.source_state is SourceState.RECEIVED
-            return UploadState.QUEUED if is_queued else UploadState.READING
+            return DocumentState.QUEUED if is_queued else DocumentState.READING
         is_cancelled = self.submission_state is SubmissionState.CANCELLED
         if is_cancelled and self.error_code in (None, Cancelled.code):
-            return UploadState.CANCELLED
-        return UploadState.FINISHED if self.error_code is None else UploadState.FAILED
+            return DocumentState.CANCELLED
+        return DocumentState.FINISHED if self.error_code is None else DocumentState.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +93,7 @@ class UploadFilter:
     """``cost_centre`` is seen with those below it; None sees all. ``name`` is a part of the document's name."""
 
     cost_centre: str | None = None
-    state: UploadState | None = None
+    state: DocumentState | None = None
     name: str | None = None
 
 

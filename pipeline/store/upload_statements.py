@@ -10,12 +10,13 @@ from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from models.api_tables import ArrivingBlobRow, UploadRow
+from models.document_state import DocumentState
 from models.errors import Cancelled
 from models.page import Route
 from models.pool import SourceState, SubmissionState
 from models.tables import DocumentRow, PageRow, PageState, ReadingRow, SourceRow, SubmissionRow
 from pipeline.store.cost_centre_statements import is_paid_by
-from pipeline.store.upload_records import NewUpload, UploadFilter, UploadPlace, UploadRecord, UploadState
+from pipeline.store.upload_records import NewUpload, UploadFilter, UploadPlace, UploadRecord
 
 
 def lock_bytes(session: Session, blob_id: str) -> None:
@@ -149,21 +150,21 @@ def conditions(wanted: UploadFilter, after: UploadPlace | None) -> tuple[ColumnE
     return tuple(parts)
 
 
-def _is_in(state: UploadState) -> ColumnElement[bool]:
+def _is_in(state: DocumentState) -> ColumnElement[bool]:
     """As ``UploadRecord.state`` has it."""
     match state:
-        case UploadState.QUEUED:
+        case DocumentState.QUEUED:
             return and_(SubmissionRow.state == SubmissionState.OPEN, SourceRow.state == SourceState.RECEIVED)
-        case UploadState.READING:
+        case DocumentState.READING:
             return and_(SubmissionRow.state == SubmissionState.OPEN, SourceRow.state != SourceState.RECEIVED)
-        case UploadState.CANCELLED:
+        case DocumentState.CANCELLED:
             is_cancelled = func.coalesce(SourceRow.error_code, Cancelled.code) == Cancelled.code
             return and_(SubmissionRow.state == SubmissionState.CANCELLED, is_cancelled)
-        case UploadState.FINISHED:
+        case DocumentState.FINISHED:
             return and_(SubmissionRow.state == SubmissionState.FINISHED, SourceRow.error_code.is_(None))
-        case UploadState.FAILED:
+        case DocumentState.FAILED:
             is_over = SubmissionRow.state != SubmissionState.OPEN
-            return and_(is_over, SourceRow.error_code.is_not(None), ~_is_in(UploadState.CANCELLED))
+            return and_(is_over, SourceRow.error_code.is_not(None), ~_is_in(DocumentState.CANCELLED))
 
 
 def with_pages(session: Session, rows: Sequence[Row[Any]]) -> tuple[UploadRecord, ...]:

@@ -10,8 +10,9 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from models.document_state import DocumentState
 from models.errors import RequestInvalid, SubmissionNotOpen
-from pipeline.store.upload_records import UploadFilter, UploadPlace, UploadRecord, UploadState
+from pipeline.store.upload_records import UploadFilter, UploadPlace, UploadRecord
 from workers.api.access import Caller
 from workers.api.answers import json_answer, tagged_json
 from workers.api.arrivals import received
@@ -22,7 +23,7 @@ from workers.api.upload_order import idempotency_key
 from workers.owner import is_alive
 
 MOST_LISTED: Final = 200
-RETRY_AFTER_S: Final = {UploadState.QUEUED: 5, UploadState.READING: 2}
+RETRY_AFTER_S: Final = {DocumentState.QUEUED: 5, DocumentState.READING: 2}
 
 router = APIRouter(prefix="/v1/documents")
 
@@ -70,7 +71,7 @@ def list_documents(
     parts: House,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
-    state: UploadState | None = None,
+    state: DocumentState | None = None,
     cost_centre: str | None = None,
     name: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
 ) -> Response:

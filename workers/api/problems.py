@@ -142,7 +142,7 @@ def problem(
         **more,
     }
     return Response(
-        json.dumps(body, ensure_ascii=False),
+        json.dumps(body),
         status_code=status,
         media_type=MEDIA_TYPE,
         headers={"cache-control": "no-store", **(headers or {})},

@@ -11,9 +11,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from models.document_state import DocumentState
 from models.errors import DocumentFailed, FormatNotAcceptable, NotReady, ResultMissing, SubmissionNotOpen
 from pipeline.exports.formats import FORMATS, OutputFormat
-from pipeline.store.upload_records import UploadRecord, UploadState
+from pipeline.store.upload_records import UploadRecord
 from workers.api.answers import cached_by_etag, is_known, not_modified
 from workers.api.document_json import etag_of
 from workers.api.documents_routes import RETRY_AFTER_S, visible
@@ -59,9 +60,9 @@ def require_over(record: UploadRecord) -> None:
             f"document {record.upload_id} is {record.state}; ask again in {RETRY_AFTER_S[record.state]} s",
             retry_after_s=RETRY_AFTER_S[record.state],
         )
-    if record.state is UploadState.CANCELLED:
+    if record.state is DocumentState.CANCELLED:
         raise SubmissionNotOpen(f"document {record.upload_id} was cancelled; send it again")
-    if record.state is UploadState.FAILED:
+    if record.state is DocumentState.FAILED:
         raise DocumentFailed(record.error_message or "the document could not be read; send it again")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from models.document_state import DocumentState
 from models.errors import (
     Cancelled,
     DocumentEncrypted,
@@ -33,7 +34,6 @@ from workers.client.client import Client
 from workers.client.records import (
     Document,
     DocumentEvent,
-    DocumentState,
     Fault,
     PageSettled,
     PageSummary,

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final, Self, Unpack, overload
 from urllib.parse import quote as quoted
 
 from models.budget import BudgetMonth
+from models.document_state import DocumentState
 from models.errors import NotReady, ServerError, ServerUnreachable, TooManyAtOnce
 from pipeline.whole_files import written_whole
 from workers.client.connection import (
@@ -31,7 +32,6 @@ from workers.client.records import (
     DocumentChanged,
     DocumentEnded,
     DocumentEvent,
-    DocumentState,
     Json,
     PageSummary,
     budgets_of,

@@ -9,14 +9,11 @@ from typing import Any, Final
 from models.errors import (
     BudgetSpent,
     DoctriageError,
-    NotReady,
-    PoolBusy,
     RequestInvalid,
     ScopeMissing,
     ServerError,
     SubmissionNotFound,
-    TooManyAtOnce,
-    TooManyRequests,
+    TryAgainLater,
     VlmError,
 )
 
@@ -64,7 +61,7 @@ def error_of(problem: Problem) -> DoctriageError:
             message if problem.advice in ("", message.rpartition("; ")[2]) else f"{message}; {problem.advice}"
         )
         return ServerError(said, status=problem.status, problem_code=problem.code)
-    if issubclass(kind, PoolBusy | TooManyRequests | TooManyAtOnce | NotReady):
+    if issubclass(kind, TryAgainLater):
         return kind(message, retry_after_s=round(problem.retry_after_s or DEFAULT_RETRY_S))
     if issubclass(kind, RequestInvalid):
         return kind(_with_faults(message, problem.errors), faults=problem.errors)

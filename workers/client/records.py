@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from models.budget import BudgetMonth, Level, WhenSpent
+from models.document_state import DocumentState
 from models.errors import ServerError
 from pipeline.chargeback.amounts import money_micro
 
@@ -16,20 +16,6 @@ Json = Mapping[str, Any]
 Record = TypeVar("Record")
 
 OK: Final = 200
-
-
-class DocumentState(StrEnum):
-    """``queued``: nobody has looked into it yet. ``failed``: it was refused, or not one of its pages could be read."""
-
-    QUEUED = "queued"
-    READING = "reading"
-    FINISHED = "finished"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_open(self) -> bool:
-        return self in (DocumentState.QUEUED, DocumentState.READING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,9 @@ def events_of(
 
 
 def test_a_document_is_read_and_fetched_in_the_form_that_is_asked_for(server: ApiServer, scan: Path) -> None:
-    answer = server.send(scan, metadata='{"case": "4711"}', priority="7", outputs="markdown,json,text")
+    answer = server.send(
+        scan, metadata='{"case": "4711", "half": "\\ud83d"}', priority="7", outputs="markdown,json,text"
+    )
     assert answer.status_code == 202
     sent = answer.json()
     assert answer.headers["location"] == f"/v1/documents/{sent['id']}"
@@ -58,7 +60,7 @@ def test_a_document_is_read_and_fetched_in_the_form_that_is_asked_for(server: Ap
     document = server.await_end(sent["id"])
     assert (document["state"], document["page_count"], document["pages"]["done"]) == ("finished", 2, 2)
     assert document["routes"] == {"ocr": 2}
-    assert (document["metadata"], document["priority"]) == ({"case": "4711"}, 7)
+    assert (document["metadata"], document["priority"]) == ({"case": "4711", "half": "\ufffd"}, 7)
     with server.client() as client:
         here = f"/v1/documents/{sent['id']}"
         markdown = client.get(f"{here}/result")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -13,34 +12,20 @@ from pydantic import SecretStr
 from sqlalchemy import func, select
 
 from models.api_tables import ArrivingBlobRow, UploadRow
+from models.document_state import DocumentState
 from models.errors import IdempotencyKeyReused, PoolBusy
 from models.pool import SourceState
 from models.tables import SourceRow, SubmissionRow
 from pipeline.store import PoolLimits, Store, connect_store
-from pipeline.store.upload_records import Accepted, NewUpload, UploadFilter, UploadPlace, UploadState
+from pipeline.store.upload_records import Accepted, NewUpload, UploadFilter, UploadPlace
 from tests.unit.store.pool_parts import LIMITS, Pool, new_document
+from tests.unit.store.upload_parts import new_upload
 
 DEAD, ALIVE = "host/boot/1/1", "host/boot/2/2"
 
 
 def is_alive(owner: str) -> bool:
     return owner != DEAD
-
-
-def new(**changes: Any) -> NewUpload:
-    wishes: dict[str, Any] = {
-        "upload_id": secrets.token_hex(16),
-        "name": "inv.pdf",
-        "output_stem": "inv.pdf",
-        "blob_id": "ab" * 32,
-        "byte_count": 10,
-        "cost_centre": "harbour",
-        "key_id": None,
-        "submitter": None,
-        "priority": 5,
-        "wishes": {},
-    }
-    return NewUpload(**{**wishes, **changes})
 
 
 def enter(store: Store, upload: NewUpload, *, owner: str = ALIVE, limits: PoolLimits = LIMITS) -> Accepted:
@@ -54,11 +39,11 @@ def count(store: Store, table: type[Any]) -> int:
 
 
 def test_an_upload_is_a_sealed_submission_with_one_source(store: Store) -> None:
-    upload = new(details={"case": "4711"}, priority=7)
+    upload = new_upload(details={"case": "4711"}, priority=7)
     assert enter(store, upload) == Accepted(upload_id=upload.upload_id, is_new=True)
     found = store.uploads.find(upload.upload_id)
     assert found is not None
-    assert (found.state, found.source_state) == (UploadState.QUEUED, SourceState.RECEIVED)
+    assert (found.state, found.source_state) == (DocumentState.QUEUED, SourceState.RECEIVED)
     assert (found.name, found.byte_count, found.priority) == ("inv.pdf", 10, 7)
     assert found.details == {"case": "4711"}
     claimed = Pool(store).claim_source()
@@ -68,9 +53,9 @@ def test_an_upload_is_a_sealed_submission_with_one_source(store: Store) -> None:
 
 
 def test_the_same_request_again_gives_the_upload_that_it_made(store: Store) -> None:
-    first = new(idempotency_key="k1", request_sha256="1" * 64)
+    first = new_upload(idempotency_key="k1", request_sha256="1" * 64)
     enter(store, first)
-    again = new(idempotency_key="k1", request_sha256="1" * 64)
+    again = new_upload(idempotency_key="k1", request_sha256="1" * 64)
     assert enter(store, again) == Accepted(upload_id=first.upload_id, is_new=False)
     assert store.uploads.same_request("harbour", "k1", "1" * 64) == Accepted(
         upload_id=first.upload_id, is_new=False
@@ -79,15 +64,15 @@ def test_the_same_request_again_gives_the_upload_that_it_made(store: Store) -> N
 
 
 def test_another_request_with_the_key_is_refused_and_enters_nothing(store: Store) -> None:
-    enter(store, new(idempotency_key="k1", request_sha256="1" * 64))
+    enter(store, new_upload(idempotency_key="k1", request_sha256="1" * 64))
     with pytest.raises(IdempotencyKeyReused):
-        enter(store, new(idempotency_key="k1", request_sha256="2" * 64))
+        enter(store, new_upload(idempotency_key="k1", request_sha256="2" * 64))
     assert (count(store, UploadRow), count(store, SubmissionRow), count(store, SourceRow)) == (1, 1, 1)
 
 
 def test_a_key_is_a_cost_centres_own(store: Store) -> None:
-    enter(store, new(idempotency_key="k1", request_sha256="1" * 64))
-    assert enter(store, new(idempotency_key="k1", request_sha256="2" * 64, cost_centre="quay")).is_new
+    enter(store, new_upload(idempotency_key="k1", request_sha256="1" * 64))
+    assert enter(store, new_upload(idempotency_key="k1", request_sha256="2" * 64, cost_centre="quay")).is_new
 
 
 def test_of_the_same_request_at_once_one_is_entered(
@@ -100,7 +85,7 @@ def test_of_the_same_request_at_once_one_is_entered(
 
     def ask() -> None:
         own = connect_store(tmp_path, database_url)
-        upload = new(idempotency_key="k1", request_sha256="1" * 64)
+        upload = new_upload(idempotency_key="k1", request_sha256="1" * 64)
         note = own.uploads.note_arriving(upload.blob_id, ALIVE)
         ready.wait()
         answers.append(own.uploads.accept(upload, arriving_blob_id=note, limits=LIMITS))
@@ -118,12 +103,12 @@ def test_of_the_same_request_at_once_one_is_entered(
 
 def test_a_full_pool_takes_no_upload_but_knows_one_that_came_before(store: Store) -> None:
     full = PoolLimits(max_waiting_pages=1, max_waiting_sources=1)
-    enter(store, new(idempotency_key="k1", request_sha256="1" * 64), limits=full)
+    enter(store, new_upload(idempotency_key="k1", request_sha256="1" * 64), limits=full)
     with pytest.raises(PoolBusy):
         store.uploads.require_room(full)
     with pytest.raises(PoolBusy):
-        enter(store, new(), limits=full)
-    assert not enter(store, new(idempotency_key="k1", request_sha256="1" * 64), limits=full).is_new
+        enter(store, new_upload(), limits=full)
+    assert not enter(store, new_upload(idempotency_key="k1", request_sha256="1" * 64), limits=full).is_new
     assert count(store, SubmissionRow) == 1
 
 
@@ -131,7 +116,7 @@ def test_what_a_dead_server_left_is_erased_unless_it_has_a_name(store: Store) ->
     lost, entered, shared, coming = "a" * 64, "b" * 64, "c" * 64, "d" * 64
     for blob_id in (lost, entered, shared, coming):
         store.uploads.note_arriving(blob_id, DEAD)
-    enter(store, new(blob_id=entered))
+    enter(store, new_upload(blob_id=entered))
     store.pages.save_document(replace(new_document(1), document_id=shared))
     store.uploads.note_arriving(coming, ALIVE)
     erased: list[str] = []
@@ -188,14 +173,14 @@ def test_bytes_that_arrive_again_while_they_are_erased_come_after(
 
 def test_a_cost_centre_sees_its_own_and_those_below_it(store: Store) -> None:
     for cost_centre in ("harbour", "harbour/lock", "harbours", "Harbour/lock", "quay"):
-        enter(store, new(cost_centre=cost_centre))
+        enter(store, new_upload(cost_centre=cost_centre))
     seen = store.uploads.list(UploadFilter(cost_centre="harbour"), limit=10)
     assert {record.cost_centre for record in seen} == {"harbour", "harbour/lock"}
     assert len(store.uploads.list(UploadFilter(), limit=10)) == 5
 
 
 def test_a_list_goes_on_where_it_stopped(store: Store) -> None:
-    ids = [enter(store, new(name=f"{number}.pdf")).upload_id for number in range(5)]
+    ids = [enter(store, new_upload(name=f"{number}.pdf")).upload_id for number in range(5)]
     seen: list[str] = []
     after: UploadPlace | None = None
     while records := store.uploads.list(UploadFilter(), limit=2, after=after):
@@ -207,7 +192,9 @@ def test_a_list_goes_on_where_it_stopped(store: Store) -> None:
 
 def test_states_are_listed_as_they_are_told(store: Store) -> None:
     pool = Pool(store)
-    ids = {name: enter(store, new(name=name, blob_id=name[0] * 64)).upload_id for name in ("c", "f", "q")}
+    ids = {
+        name: enter(store, new_upload(name=name, blob_id=name[0] * 64)).upload_id for name in ("c", "f", "q")
+    }
     cancelled, failed = (store.uploads.find(ids[name]) for name in ("c", "f"))
     assert cancelled is not None
     assert failed is not None
@@ -216,9 +203,9 @@ def test_states_are_listed_as_they_are_told(store: Store) -> None:
     assert source is not None
     reading = store.uploads.find(ids["f"])
     assert reading is not None
-    assert reading.state is UploadState.READING
+    assert reading.state is DocumentState.READING
     store.pool.refuse_source(source.source_id, owner="me", code="document_corrupt", message="broken")
-    expected = {"c": UploadState.CANCELLED, "f": UploadState.FAILED, "q": UploadState.QUEUED}
+    expected = {"c": DocumentState.CANCELLED, "f": DocumentState.FAILED, "q": DocumentState.QUEUED}
     for name, state in expected.items():
         record = store.uploads.find(ids[name])
         assert record is not None
@@ -242,7 +229,7 @@ def over(store: Store, upload: NewUpload) -> int:
 
 
 def test_an_upload_is_erased_and_its_row_stays_without_words(store: Store) -> None:
-    upload = new(details={"case": "4711"}, callback_url="https://example.org", idempotency_key="k1")
+    upload = new_upload(details={"case": "4711"}, callback_url="https://example.org", idempotency_key="k1")
     over(store, upload)
     erased: list[str] = []
     store.uploads.erase(upload.upload_id, is_alive, erased.append)
@@ -254,13 +241,13 @@ def test_an_upload_is_erased_and_its_row_stays_without_words(store: Store) -> No
     assert "inv" not in record.name
     assert store.pages.document(upload.blob_id) is None
     assert store.uploads.list(UploadFilter(), limit=9) == ()
-    assert enter(store, new(idempotency_key="k1", request_sha256="2" * 64)).is_new
+    assert enter(store, new_upload(idempotency_key="k1", request_sha256="2" * 64)).is_new
     store.uploads.erase(upload.upload_id, is_alive, erased.append)
     assert erased == [upload.blob_id]
 
 
 def test_bytes_that_somebody_else_brings_are_not_erased(store: Store) -> None:
-    upload = new(name="mine.pdf")
+    upload = new_upload(name="mine.pdf")
     source_id = over(store, upload)
     store.uploads.note_arriving(upload.blob_id, ALIVE)
     erased: list[str] = []
