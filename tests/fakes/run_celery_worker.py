@@ -23,13 +23,13 @@ numbers = itertools.count()
 
 
 def main(folder: Path, queues: str, concurrency: int) -> int:
-    settings: Settings = load_settings({"log_level": "info", "vlm": {"url": "http://127.0.0.1:1/v1"}})
+    settings: Settings = load_settings({"log_level": "debug", "vlm": {"url": "http://127.0.0.1:1/v1"}})
     set_up_service_logs(settings)
     app = celery_app(settings)
     for queue in Queue:
         app.task(leaves_traces(folder), name=task_name(queue))
     chosen = [Queue(name) for name in queues.split(",")]
-    return serve(app, plan_worker(settings, chosen, concurrency=concurrency), log_level="info")
+    return serve(app, plan_worker(settings, chosen, concurrency=concurrency), log_level="debug")
 
 
 def leaves_traces(folder: Path) -> Callable[[], None]:

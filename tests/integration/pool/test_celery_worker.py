@@ -38,6 +38,7 @@ def test_each_ticket_is_worked_off_once_whichever_queue_it_is_in(broker: Broker,
         tickets.send(Queue.ASSEMBLE)
         tickets.send(Queue.VLM)
         worker.await_ended(5)
+        worker.await_accepted(5)
         worker.signal(signal.SIGTERM)
 
         assert worker.wait() == 0
@@ -79,14 +80,14 @@ def test_a_ticket_whose_process_is_killed_is_given_away(broker: Broker, folder: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_told_to_stop_ends_its_task_first(
+def test_a_worker_that_is_told_to_stop_ends_the_task_it_knows_of_and_takes_no_other(
     broker: Broker, folder: Path, hold: Path, number: signal.Signals
 ) -> None:
     tickets = tickets_over(broker)
 
     with traced_worker(broker, folder) as worker:
         tickets.send(Queue.OCR, 2)
-        worker.await_begun(1)
+        worker.await_accepted(1)
         worker.signal(number)
         worker.await_word("Warm shutdown" if number is signal.SIGTERM else "Hitting Ctrl+C again")
         assert worker.process.poll() is None
@@ -119,6 +120,7 @@ def test_calls_of_the_vlm_wait_on_threads_of_one_process(broker: Broker, folder:
     with traced_worker(broker, folder, queues="vlm", concurrency=12) as worker:
         tickets.send(Queue.VLM, 12)
         worker.await_begun(12)
+        worker.await_accepted(12)
         assert set(worker.begun) == {worker.process.pid}
 
         worker.signal(signal.SIGTERM)

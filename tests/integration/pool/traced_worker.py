@@ -49,6 +49,11 @@ class TracedWorker:
     def await_begun(self, count: int) -> None:
         self.wait_until(lambda: len(self.begun) >= count)
 
+    def await_accepted(self, count: int) -> None:
+        """Until the worker's main process knows that tasks were begun. When it is told to stop before it has heard so
+        from its child, the task ends all the same, but Celery leaves its ticket to be given away again."""
+        self.await_word("Task accepted: ", times=count)
+
     def await_ended(self, count: int) -> None:
         self.wait_until(lambda: len(self.ended) >= count)
 
