@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from rich.console import Console
 
@@ -14,6 +15,22 @@ from benchmarks import memory, throughput
 from benchmarks.pages import write_page_images
 
 PARTS = ("throughput", "memory")
+
+OTHERS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "budgets": ("how small a page may be", "labelled pages", "half an hour"),
+    "handwriting": ("trains the detector of handwriting", "labelled pages, fonts of handwriting", "long"),
+    "pool": (
+        "the pool of workers beside the embedded executor",
+        "Redis or RabbitMQ, PostgreSQL",
+        "some minutes",
+    ),
+    "pool_database": ("what a page costs the pool's database", "PostgreSQL", "some minutes"),
+    "statements": ("a statement over a million entries", "PostgreSQL, 2 GB of disk", "some minutes"),
+    "triage": ("CPU seconds a page by stage", "nothing more", "some minutes"),
+    "uploads": ("200 uploads at once", "2 GB of disk", "some minutes"),
+    "vlm_client": ("whether the client keeps a VLM service busy", "nothing more", "some minutes"),
+}
+"""Of each module what it measures, what it needs and how long it takes. None is imported here: that is heavy."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,7 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog=_others(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--pages", type=int, default=24, help="page images a run (default: 24)")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds (default: 3)")
@@ -45,6 +67,16 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.quick:
         options.pages, options.rounds, options.memory_pages = 3, 1, 6
     return options
+
+
+def _others() -> str:
+    """What is not run here, a line each."""
+    lines = (
+        f"  python -m benchmarks.{name:<14} {what}; needs {needs}; {duration}"
+        for name, (what, needs, duration) in OTHERS.items()
+    )
+    servers = "Servers are throw-away ones, from the packages that `make test` installs."
+    return "\n".join(("others, each a command of its own with a --help of its own:", *lines, servers))
 
 
 if __name__ == "__main__":
