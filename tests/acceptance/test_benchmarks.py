@@ -1,4 +1,4 @@
-"""`make bench` works: its quick form runs every part, prints the tables and writes the plot; its help lists the rest."""
+"""`make bench` works: its quick form runs every part, prints the tables and writes the plot; its help lists others."""
 
 from __future__ import annotations
 
