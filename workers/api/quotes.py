@@ -9,14 +9,18 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from models.document_name import last_part
 from models.errors import DoctriageError, PageTimedOut, WorkerCrashed
 from pipeline.chargeback.sample_size import SampleSize
 from pipeline.settings import Settings
 from workers.child_process import begin_child
 from workers.logs import set_up_service_logs
 from workers.pool import interrupts_held_back, kill_group
+
+if TYPE_CHECKING:
+    from pipeline.chargeback.quote_file import SavedQuote
 
 QUOTE_LIMIT_S: Final = 900.0
 
@@ -80,15 +84,25 @@ def _quote(connection: Connection, order: QuoteOrder) -> None:
             )
         set_up_service_logs(order.settings)
         assert made is not None
-        connection.send(saved(made).model_dump_json())
+        connection.send(_renamed(saved(made), order.name).model_dump_json())
     except DoctriageError as error:
         connection.send(error)
 
 
+def _renamed(quote: SavedQuote, name: str) -> SavedQuote:
+    """With the folders that the document's name has."""
+    return quote.model_copy(
+        update={
+            "documents": tuple(one.model_copy(update={"sources": (name,)}) for one in quote.documents),
+            "refusals": tuple(one.model_copy(update={"source": name}) for one in quote.refusals),
+        }
+    )
+
+
 @contextmanager
 def _named(order: QuoteOrder) -> Iterator[Path]:
-    """The document under its own name, without another copy."""
+    """The document under its file's own name, without another copy."""
     with TemporaryDirectory(prefix="quote-") as folder:
-        link = Path(folder) / order.name
+        link = Path(folder) / last_part(order.name)
         link.symlink_to(order.path)
         yield link

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from models.document_name import last_part
 from models.document_state import DocumentState
 from models.errors import DocumentFailed, FormatNotAcceptable, NotReady, ResultMissing, SubmissionNotOpen
 from pipeline.exports.formats import FORMATS, OutputFormat
@@ -48,7 +49,7 @@ def get_result(
         headers={
             **cached_by_etag(etag),
             "vary": "accept",
-            "content-disposition": _disposition(record.name + chosen.suffix),
+            "content-disposition": _disposition(last_part(record.name) + chosen.suffix),
         },
     )
 

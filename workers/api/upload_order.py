@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_core import PydanticCustomError
 
 from models.choices import RoutePolicy, TriageProfile
+from models.document_name import MOST_PART_BYTES, fault_of_name
 from models.errors import RequestInvalid, SettingsError
 from models.pool import DEFAULT_PRIORITY
 from pipeline.chargeback.cost_centres import cost_centre_name
@@ -24,7 +25,6 @@ from workers.cluster.wishes import Wishes
 
 MOST_METADATA_BYTES: Final = 16 * 1024
 MOST_PASSWORD_CHARACTERS: Final = 1_000
-MOST_NAME_BYTES: Final = 200
 UNNAMED: Final = "document"
 KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -34,6 +34,7 @@ class UploadFields(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    name: str | None = None
     route: RoutePolicy | None = None
     profile: TriageProfile | None = None
     languages: str | None = None
@@ -66,6 +67,14 @@ class UploadFields(BaseModel):
         if not isinstance(parsed, dict):
             raise _fault("send a JSON object")
         return parsed
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, value: str | None) -> str | None:
+        fault = None if value is None else fault_of_name(value)
+        if fault is not None:
+            raise _fault(fault)
+        return value
 
     @field_validator("cost_centre")
     @classmethod
@@ -108,7 +117,7 @@ def upload_order(
             "this server takes no passwords; set DOCTRIAGE_POOL__SECRET_KEY there, or send the document without one",
             faults=(("password", "is not taken here"),),
         )
-    name = document_name(file_name)
+    name = given.name or document_name(file_name)
     return UploadOrder(
         name=name,
         cost_centre=cost_centre,
@@ -132,10 +141,10 @@ def idempotency_key(text: str | None) -> str | None:
 
 
 def document_name(file_name: str) -> str:
-    """The last part of what the sender calls it, as far as it can be shown."""
+    """The last part of what the sender calls the file, as far as it can be shown."""
     last = file_name.replace("\\", "/").rpartition("/")[2]
     shown = "".join(character for character in last if character.isprintable()).strip()
-    fitted = shown.encode("utf-8", "replace")[:MOST_NAME_BYTES].decode("utf-8", "ignore").strip()
+    fitted = shown.encode("utf-8", "replace")[:MOST_PART_BYTES].decode("utf-8", "ignore").strip()
     return fitted if fitted.strip(".") else UNNAMED
 
 

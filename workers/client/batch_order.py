@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from models.document_name import fitted_name
 from pipeline.exports.formats import DEFAULT_FORMATS
 from workers.client.uploads import SubmitOptions, fields_of
 
-KEY_VERSION: Final = 1
+KEY_VERSION: Final = 2
 """Of how a key is made; another one makes all documents new."""
 
 SCRYPT_COST: Final = 2**14
@@ -37,7 +38,7 @@ class BatchOrder:
     api_key: str | None = field(default=None, repr=False)
 
     def options_of(self, name: str, password: str | None) -> SubmitOptions:
-        own: SubmitOptions = {"name": name.rpartition("/")[2], "outputs": self.formats, "password": password}
+        own: SubmitOptions = {"name": fitted_name(name), "outputs": self.formats, "password": password}
         return {**self.options, **own}
 
     def idempotency_key(self, name: str, digest: str, password: str | None, again: int) -> str:

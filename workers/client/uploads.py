@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypedDict, cast
 
 from models.choices import RoutePolicy, TriageProfile
+from models.document_name import last_part
 from models.errors import SourceUnreadable
 from workers.client.connection import Form
 
@@ -19,7 +20,8 @@ UNNAMED: Final = "document"
 
 
 class SubmitOptions(TypedDict, total=False):
-    """What is not given, or None, is the server's choice. ``outputs`` are the formats to make. ``callback_url`` is told
+    """What is not given, or None, is the server's choice. ``name`` may have folders, ``a/scan.pdf``; the file's own is
+    taken without it. ``outputs`` are the formats to make. ``callback_url`` is told
     when the document is over."""
 
     name: str | None
@@ -44,12 +46,14 @@ def form_of(file: Path | str | BinaryIO, options: SubmitOptions, **more: str | N
     fields = {**fields_of(options), **{name: text for name, text in more.items() if text is not None}}
     if isinstance(file, str | Path):
         path = Path(file)
-        return Form(fields=fields, name=options.get("name") or path.name, opened=lambda: opened_file(path))
+        return Form(
+            fields=fields, name=last_part(options.get("name") or path.name), opened=lambda: opened_file(path)
+        )
     name = options.get("name") or Path(str(getattr(file, "name", UNNAMED))).name
     is_seekable = file.seekable()
     return Form(
         fields=fields,
-        name=name,
+        name=last_part(name),
         opened=_lent(file if is_seekable else cast(BinaryIO, ReadOnce(file.read))),
         is_repeatable=is_seekable,
     )
@@ -57,7 +61,7 @@ def form_of(file: Path | str | BinaryIO, options: SubmitOptions, **more: str | N
 
 def fields_of(options: SubmitOptions) -> dict[str, str]:
     """As the API's form has them."""
-    given = {name: value for name, value in options.items() if value is not None and name != "name"}
+    given = {name: value for name, value in options.items() if value is not None}
     return {name: _text(value) for name, value in given.items()}
 
 

@@ -207,13 +207,31 @@ def test_money_and_models_are_told(server: ApiServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_documents_of_one_file_name_are_told_apart_by_their_folders(server: ApiServer, scan: Path) -> None:
+    sent = [server.send(scan, name=f"{folder}/scan.tif").json() for folder in ("harbour", "quay")]
+    assert [document["name"] for document in sent] == ["harbour/scan.tif", "quay/scan.tif"]
+    server.await_end(sent[0]["id"])
+    with server.client() as client:
+        listed = client.get("/v1/documents", params={"name": "harbour/scan"}).json()["documents"]
+        assert [document["id"] for document in listed] == [sent[0]["id"]]
+        result = client.get(f"/v1/documents/{sent[0]['id']}/result", params={"format": "json"})
+        assert result.json()["source"] == "harbour/scan.tif"
+        assert 'filename="scan.tif.json"' in result.headers["content-disposition"]
+        assert "harbour" not in result.headers["content-disposition"]
+    refused = server.send(scan, name="../scan.tif")
+    assert (refused.status_code, [fault["field"] for fault in refused.json()["errors"]]) == (422, ["name"])
+
+
 def test_a_quote_is_made_without_an_upload(server: ApiServer, scan: Path) -> None:
     before = server.rows("SELECT count(*) FROM uploads")
     with server.client() as client:
         quoted: dict[str, Any] = client.post(
-            "/v1/quotes", files={"file": ("scan.tif", scan.read_bytes())}, data={"route": "vlm"}
+            "/v1/quotes",
+            files={"file": ("scan.tif", scan.read_bytes())},
+            data={"route": "vlm", "name": "a/scan.tif"},
         ).json()
     assert quoted["page_count"] == 2
+    assert quoted["documents"][0]["sources"] == ["a/scan.tif"]
     assert quoted["pages_by_route"]["vlm"]["about"] == 2
     assert server.rows("SELECT count(*) FROM uploads") == before
 

@@ -39,10 +39,24 @@ def test_a_name_is_the_last_part_as_far_as_it_can_be_shown(file_name: str, name:
     assert document_name(file_name) == name
 
 
+def test_a_name_with_folders_takes_the_place_of_the_file_s() -> None:
+    assert order({"name": "a/scan 1.pdf"}).name == "a/scan 1.pdf"
+    assert order({"name": ""}).name == "inv.pdf"
+
+
+@pytest.mark.parametrize("name", ["../a.pdf", "/a.pdf", "a//b.pdf", "a/", "a\\b.pdf", "a\nb", "x" * 201])
+def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(RequestInvalid) as refused:
+        order({"name": name})
+    assert refused.value.faults[0][0] == "name"
+
+
 def test_nothing_that_was_sent_is_left_out_of_the_request() -> None:
     sent = [
         order({}),
         order({"priority": "9"}),
+        order({"name": "a/inv.pdf"}),
+        order({"name": "b/inv.pdf"}),
         order({"metadata": "{}"}),
         order({"password": "one"}),
         order({"password": "two"}),

@@ -52,11 +52,11 @@ def test_passwords_have_keys_of_their_own_which_do_not_tell_them() -> None:
     assert "sesame" not in repr(replace(ORDER, passwords=("sesame",), api_key="sesame"))
 
 
-def test_a_document_goes_by_the_last_part_of_its_name() -> None:
+def test_a_document_keeps_the_folders_of_its_name() -> None:
     assert ORDER.options_of("a/b.pdf", "p") == {
         "priority": 5,
         "languages": None,
-        "name": "b.pdf",
+        "name": "a/b.pdf",
         "outputs": ("markdown", "json"),
         "password": "p",
     }
