@@ -50,10 +50,29 @@ class KeyedServer:
             timeout=PATIENCE_S,
         )
 
+    @contextmanager
+    def begun_ingest(self, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+        """In the background, and killed in the end where it still runs."""
+        with subprocess.Popen(
+            [DOCTRIAGE, "ingest", *arguments, "--server", self.url],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
     def environment(self, **environment: str) -> Mapping[str, str]:
+        return {**self.keyless_environment, "DOCTRIAGE_SERVER__KEY": self.key, **environment}
+
+    @property
+    def keyless_environment(self) -> Mapping[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DOCTRIAGE_")}
-        own = {"DOCTRIAGE_HOME": str(self.home), "COLUMNS": "200", "NO_COLOR": "1"}
-        return {**clean, **own, "DOCTRIAGE_SERVER__KEY": self.key, **environment}
+        return {**clean, "DOCTRIAGE_HOME": str(self.home), "COLUMNS": "200", "NO_COLOR": "1"}
 
     def uploads(self, name: str) -> int:
         """How many documents were entered under a name."""

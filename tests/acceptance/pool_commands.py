@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,15 @@ class Commands:
         source_id = self.pool.add(submission_id, name, output_stem=name)
         self.store.pool.seal(submission_id)
         return self.pool.take_in(document, source_id)
+
+    def read_document(self, document_id: str, name: str) -> Submitted:
+        """One of two pages whose bytes the blob store has; it is not written up."""
+        submission_id = self.pool.open()
+        self.pool.add(submission_id, name, blob_id=document_id)
+        self.store.pool.seal(submission_id)
+        submitted = self.pool.take_in(replace(new_document(2), document_id=document_id))
+        self.read_pages(2)
+        return submitted
 
     def read_pages(self, pages: int) -> PagesToRead:
         """By the worker ``me``, who finds them blank."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +18,6 @@ from tests.server_parts import Broker
 from tests.unit.store.pool_parts import Pool, Submitted
 from workers.celery_app import celery_app
 from workers.celery_tickets import CeleryTickets
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def commands(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Commands]:
-    url: SecretStr | None = None
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    store = open_store(tmp_path, url)
-    yield Commands(tmp_path, Pool(store), url)
-    store.close()
 
 
 @pytest.fixture

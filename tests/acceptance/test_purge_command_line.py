@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 from reportlab.pdfgen.canvas import Canvas
 
 from models.errors import BlobMissing, DocumentInUse, PageNotFound, ResultExpired, SettingsError
 from models.pool import SubmissionState
 from pipeline.blobs import BlobStore, open_blobs
 from pipeline.settings import BlobSettings
-from pipeline.store import open_store
 from tests.acceptance.pool_commands import Commands
 from tests.acceptance.test_command_line import run_doctriage
 from tests.integration.blob_places import S3Place, kept
-from tests.unit.store.pool_parts import Pool, Submitted, new_document
+from tests.unit.store.pool_parts import Submitted, new_document
 from workers.cli import purge as purge_command
 from workers.purging import FRESH_COPY_S, drop_purged_copies
 from workers.result_lifetimes import ResultExpiry, expire_results
@@ -27,31 +24,10 @@ from workers.result_lifetimes import ResultExpiry, expire_results
 MARKER = "Zwiebelfisch"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def commands(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Commands]:
-    url: SecretStr | None = None
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    (tmp_path / "home").mkdir(mode=0o700)
-    store = open_store(tmp_path / "home", url)
-    yield Commands(tmp_path / "home", Pool(store), url)
-    store.close()
-
-
-@pytest.fixture
-def blobs(commands: Commands) -> BlobStore:
-    return open_blobs(commands.home, BlobSettings())
-
-
 def read(commands: Commands, blobs: BlobStore, folder: Path, name: str) -> Submitted:
     """A document of two pages, with its bytes, pages and outputs."""
     document_id = kept(blobs, folder, f"the bytes of {MARKER} in {name}".encode())
-    document = replace(new_document(2), document_id=document_id)
-    submission_id = commands.pool.open()
-    commands.pool.add(submission_id, name, blob_id=document_id)
-    commands.store.pool.seal(submission_id)
-    submitted = commands.pool.take_in(document)
-    commands.read_pages(2)
+    submitted = commands.read_document(document_id, name)
     commands.write_up()
     for suffix in (".md", ".json"):
         blobs.write_result(submitted.source_id, suffix, MARKER.encode())

@@ -100,20 +100,10 @@ def test_ctrl_c_leaves_the_document_with_the_server_and_the_same_command_brings_
     house: KeyedServer, tmp_path: Path
 ) -> None:
     long = write_register(tmp_path / "long.pdf", 40)
-    arguments = ["ingest", long, "--out", tmp_path / "out", "--server", house.url]
-    with subprocess.Popen(
-        [DOCTRIAGE, *arguments],
-        env=house.environment(),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as begun:
-        try:
-            house.server.wait_until(lambda: house.uploads("long.pdf") == 1)
-            begun.send_signal(signal.SIGINT)
-            _, told = begun.communicate(timeout=60)
-        finally:
-            begun.kill()
+    with house.begun_ingest(long, "--out", tmp_path / "out") as begun:
+        house.server.wait_until(lambda: house.uploads("long.pdf") == 1)
+        begun.send_signal(signal.SIGINT)
+        _, told = begun.communicate(timeout=60)
     assert begun.returncode == 130, told
     assert "the same command brings that" in told
     assert "Traceback" not in told
@@ -128,21 +118,11 @@ def test_ctrl_c_leaves_the_document_with_the_server_and_the_same_command_brings_
 
 def test_a_server_that_dies_and_comes_back_is_waited_for(house: KeyedServer, tmp_path: Path) -> None:
     long = write_register(tmp_path / "storm.pdf", 30)
-    arguments = ["ingest", long, "--out", tmp_path / "out", "--server", house.url]
-    with subprocess.Popen(
-        [DOCTRIAGE, *arguments],
-        env=house.environment(),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as begun:
-        try:
-            house.server.wait_until(lambda: house.uploads("storm.pdf") == 1)
-            starts = house.server.process.starts
-            house.server.process.kill()
-            told, said = begun.communicate(timeout=180)
-        finally:
-            begun.kill()
+    with house.begun_ingest(long, "--out", tmp_path / "out") as begun:
+        house.server.wait_until(lambda: house.uploads("storm.pdf") == 1)
+        starts = house.server.process.starts
+        house.server.process.kill()
+        told, said = begun.communicate(timeout=180)
     assert begun.returncode == 0, said
     assert house.server.process.starts == starts + 1
     assert "30/30 pages" in said
@@ -179,9 +159,6 @@ def test_a_wrong_key_and_a_server_that_is_not_there_are_said_in_a_line(
     key_file = tmp_path / "key"
     key_file.write_text("dt_none_such\n", encoding="utf-8")
     file_of = {"DOCTRIAGE_SERVER__KEY_FILE": str(key_file)}
-    environment = {
-        name: value for name, value in house.environment().items() if name != "DOCTRIAGE_SERVER__KEY"
-    }
     for settings, url, code, said in (
         (file_of, house.url, 2, "does not take the key"),
         ({}, house.url, 2, "does not take the key"),
@@ -190,7 +167,7 @@ def test_a_wrong_key_and_a_server_that_is_not_there_are_said_in_a_line(
     ):
         done = subprocess.run(
             [DOCTRIAGE, "ingest", source, "--out", tmp_path / "out", "--server", url],
-            env={**environment, **settings},
+            env={**house.keyless_environment, **settings},
             capture_output=True,
             text=True,
             timeout=60,
@@ -206,13 +183,10 @@ def test_the_key_may_be_in_a_file_and_the_server_in_a_setting(house: KeyedServer
     source = write_register(tmp_path / "a.pdf", 1)
     key_file = tmp_path / "key"
     key_file.write_text(house.key + "\n", encoding="utf-8")
-    environment = {
-        name: value for name, value in house.environment().items() if name != "DOCTRIAGE_SERVER__KEY"
-    }
     done = subprocess.run(
         [DOCTRIAGE, "ingest", source, "--out", tmp_path / "out", "--format", "json"],
         env={
-            **environment,
+            **house.keyless_environment,
             "DOCTRIAGE_SERVER__URL": house.url,
             "DOCTRIAGE_SERVER__KEY_FILE": str(key_file),
         },

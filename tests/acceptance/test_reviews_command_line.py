@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from pydantic import SecretStr
-
-from pipeline.blobs import BlobStore, open_blobs
-from pipeline.settings import BlobSettings
-from pipeline.store import open_store
+from pipeline.blobs import BlobStore
 from pipeline.store.review_records import new_review
 from tests.acceptance.pool_commands import Commands
 from tests.integration.blob_places import kept
-from tests.unit.store.pool_parts import Pool, Submitted, new_document
+from tests.unit.store.pool_parts import Submitted
 from workers.labelled import MANIFEST, read_corpora, source_groups
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def commands(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Commands]:
-    url: SecretStr | None = None
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    (tmp_path / "home").mkdir(mode=0o700)
-    store = open_store(tmp_path / "home", url)
-    yield Commands(tmp_path / "home", Pool(store), url)
-    store.close()
-
-
-@pytest.fixture
-def blobs(commands: Commands) -> BlobStore:
-    return open_blobs(commands.home, BlobSettings())
-
-
 def read(commands: Commands, blobs: BlobStore, folder: Path, name: str) -> Submitted:
-    document_id = kept(blobs, folder, f"the bytes of {name}".encode())
-    document = replace(new_document(2), document_id=document_id)
-    submission_id = commands.pool.open()
-    commands.pool.add(submission_id, name, blob_id=document_id)
-    commands.store.pool.seal(submission_id)
-    submitted = commands.pool.take_in(document)
-    commands.read_pages(2)
-    return submitted
+    return commands.read_document(kept(blobs, folder, f"the bytes of {name}".encode()), name)
 
 
 def review(

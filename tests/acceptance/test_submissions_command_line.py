@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -25,16 +24,6 @@ from workers.cli import submissions as submissions_command
 from workers.cluster.following import Follower
 from workers.cluster.sealed_passwords import sealed
 from workers.events import DocumentFound, Event, PageFinished
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def commands(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Commands]:
-    url: SecretStr | None = None
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    store = open_store(tmp_path, url)
-    yield Commands(tmp_path, Pool(store), url)
-    store.close()
 
 
 def first_words(table: str) -> list[str]:
