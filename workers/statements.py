@@ -109,6 +109,20 @@ def read_statement(
     return statement, ledger.document_names([line.key for line in statement.lines if line.key is not None])
 
 
+def document_statement(
+    ledger: StatementStore, document_id: str | None, submission_id: int, window: Window
+) -> Statement:
+    """What one submission has booked about its document, by model. The ``window`` is that from its first day to now."""
+    first_day, end_day = window.days
+    return statement_of(
+        () if document_id is None else ledger.document_sums(document_id, submission_id),
+        by=StatementBy.MODEL,
+        first_day=first_day,
+        end_day=end_day,
+        open_calls=ledger.open_calls(window.end_s, submission_id=submission_id),
+    )
+
+
 def team_days(ledger: StatementStore, window: Window) -> tuple[LedgerSum, ...]:
     return ledger.sums((StatementBy.TEAM, StatementBy.DAY), *window.days)
 

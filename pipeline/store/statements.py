@@ -92,11 +92,21 @@ class StatementStore:
                 query = query.where(is_paid_by(LedgerRow.cost_centre, cost_centre))
             return tuple(_ledger_sum(row) for row in session.execute(query))
 
-    def open_calls(self, before_s: float) -> OpenCalls:
-        """Those begun before that moment and not closed yet."""
+    def document_sums(self, document_id: str, submission_id: int) -> tuple[LedgerSum, ...]:
+        """What one submission has booked about a document, by model: who else has it read pays for that alone."""
+        query = _summed(ALWAYS).where(
+            LedgerRow.document_id == document_id, LedgerRow.submission_id == submission_id
+        )
+        with self._database.read() as session:
+            return tuple(_ledger_sum(row) for row in session.execute(query))
+
+    def open_calls(self, before_s: float, *, submission_id: int | None = None) -> OpenCalls:
+        """Those begun before that moment and not closed yet; of one submission where it is named."""
         query = select(func.count(), func.sum(VlmAttemptRow.reserved_tokens)).where(
             VlmAttemptRow.verdict.is_(None), VlmAttemptRow.started_at_s < before_s
         )
+        if submission_id is not None:
+            query = query.where(VlmAttemptRow.submission_id == submission_id)
         with self._database.read() as session:
             calls, reserved_tokens = session.execute(query).one()
             return OpenCalls(calls=calls, reserved_tokens=int(reserved_tokens or 0))
@@ -181,22 +191,22 @@ def sums_query(
 ) -> Select[*tuple[Any, ...]]:
     keys = tuple(dict.fromkeys(KEYS[one] for one in by if one in KEYS))
     columns = INDEXED if is_sqlite and LedgerRow.document_id not in keys else (*keys, *ALWAYS)
+    return _summed(columns).where(LedgerRow.day >= first_day, LedgerRow.day < end_day)
+
+
+def _summed(columns: Sequence[Column]) -> Select[*tuple[Any, ...]]:
     has_unpriced_avoided = and_(LedgerRow.avoided_micro.is_(None), LedgerRow.avoided_tokens != 0)
     predicted = case((LedgerRow.prompt_tokens != 0, LedgerRow.predicted_prompt_tokens), else_=0)
-    return (
-        select(
-            *columns,
-            func.count().label("entries"),
-            func.count(LedgerRow.cost_micro).label("priced_entries"),
-            func.sum(case((has_unpriced_avoided, 1), else_=0)).label("avoided_unpriced_entries"),
-            func.sum(predicted).label("billed_predicted_tokens"),
-            func.coalesce(func.sum(LedgerRow.cpu_s), 0.0).label("cpu_s"),
-            *(func.sum(getattr(LedgerRow, name)).label(name) for name in SUMMED_COUNTS),
-            *(_whole(func.sum(getattr(LedgerRow, name))).label(name) for name in SUMMED_AMOUNTS),
-        )
-        .where(LedgerRow.day >= first_day, LedgerRow.day < end_day)
-        .group_by(*columns)
-    )
+    return select(
+        *columns,
+        func.count().label("entries"),
+        func.count(LedgerRow.cost_micro).label("priced_entries"),
+        func.sum(case((has_unpriced_avoided, 1), else_=0)).label("avoided_unpriced_entries"),
+        func.sum(predicted).label("billed_predicted_tokens"),
+        func.coalesce(func.sum(LedgerRow.cpu_s), 0.0).label("cpu_s"),
+        *(func.sum(getattr(LedgerRow, name)).label(name) for name in SUMMED_COUNTS),
+        *(_whole(func.sum(getattr(LedgerRow, name))).label(name) for name in SUMMED_AMOUNTS),
+    ).group_by(*columns)
 
 
 def _whole(total: ColumnElement[Any]) -> ColumnElement[int]:

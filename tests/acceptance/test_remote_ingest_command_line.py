@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -34,6 +35,12 @@ def untimed(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "elapsed_s"}
 
 
+def tables_of(told: str) -> list[str]:
+    """What a run closes with, but for seconds, who pays, and where it was written."""
+    told = re.sub(r" +\d+\.\d( s)?( \(.*\))?\s*$|^billed to \w+|^written to .*", "", told, flags=re.MULTILINE)
+    return [line.rstrip() for line in told.splitlines() if set(line) != {"─"}]
+
+
 def test_the_files_are_those_of_a_local_run(house: KeyedServer, tmp_path: Path) -> None:
     inputs = tmp_path / "in"
     write_register(inputs / "register.pdf", 2)
@@ -55,6 +62,8 @@ def test_the_files_are_those_of_a_local_run(house: KeyedServer, tmp_path: Path) 
             (tmp_path / place / f"{source}.md").read_text("utf-8") for place in ("here", "there")
         )
         assert remote_text == local_text
+    assert tables_of(there.stdout) == tables_of(here.stdout)
+    assert "billed to harbour" in there.stdout
     assert "3 documents" in there.stdout
     assert "same as" in there.stdout
     assert "unsupported_media_type" in there.stdout

@@ -53,6 +53,7 @@ def document_json(record: UploadRecord) -> dict[str, Any]:
             "result": f"{here}/result",
             "pages": f"{here}/pages",
             "events": f"{here}/events",
+            "cost": f"{here}/cost",
         },
     }
 

@@ -22,12 +22,13 @@ from pipeline.store.statements import StatementStore
 from workers.api.access import Caller
 from workers.api.answers import json_answer
 from workers.api.arrivals import Arrival, received
+from workers.api.documents_routes import visible
 from workers.api.parts import Asking, House, Parts
 from workers.api.quotes import QuoteOrder, quote_json
 from workers.api.upload_order import upload_order
 from workers.budget_json import budget_json
 from workers.statement_files import json_text
-from workers.statements import read_statement, window_of
+from workers.statements import document_statement, read_statement, window_of
 
 router = APIRouter(prefix="/v1")
 
@@ -67,6 +68,22 @@ def get_chargeback(
     ledger = StatementStore(parts.store.database)
     statement, names = read_statement(ledger, by, window, cost_centre=cost_centre)
     return json_answer(json.loads(json_text(statement, names)))
+
+
+@router.get("/documents/{upload_id}/cost")
+def get_document_cost(asking: Asking, parts: House, upload_id: str) -> Response:
+    """A statement of what the document has cost since it was sent, by model. Who else has sent it pays for that
+    alone."""
+    record = visible(parts, asking, upload_id)
+    today = datetime.now(UTC).date()
+    sent_on = min(today, datetime.fromtimestamp(record.created_at_s, UTC).date())
+    statement = document_statement(
+        StatementStore(parts.store.database),
+        record.document_id,
+        record.submission_id,
+        window_of(sent_on, None, today=today),
+    )
+    return json_answer(json.loads(json_text(statement, {})))
 
 
 @router.get("/budgets")

@@ -72,7 +72,7 @@ def get_page(request: Request, asking: Asking, parts: House, upload_id: str, pag
         **_content(page),
         "page_number": page_number,
         "state": STATES[page.state],
-        "booked": [_booked(entry) for entry in evidence.entries],
+        "booked": [_booked(one) for one in evidence.entries if asking.sees(one.entry.payer.cost_centre)],
     }
     return tagged_json(request, content, etag_of(content))
 

@@ -18,6 +18,7 @@ from models.errors import (
 )
 from models.page import Route
 from pipeline.blobs.sources import opened_source, sha256_of
+from pipeline.chargeback.bills import SubmissionBill
 from pipeline.exports.formats import FORMATS
 from workers.client.batch_order import BatchOrder, FirstSources, Writers
 from workers.client.batch_rows import (
@@ -37,6 +38,7 @@ from workers.client.records import (
     Fault,
     PageSettled,
     PageSummary,
+    bills_of,
     parsed,
 )
 from workers.client.uploads import new_key
@@ -92,6 +94,7 @@ class Trip:
     first: str
     _is_found: bool = False
     _earlier_pages: int = 0
+    _was_over: bool = False
     _told: set[int] = field(default_factory=set)
 
     def read(self) -> Document:
@@ -106,7 +109,7 @@ class Trip:
     def end(self, document: Document) -> SourceEnd:
         if document.state is not DocumentState.FINISHED:
             return self._lost(document)
-        pages = self._pages(document)
+        pages, bills = self._pages(document), self._bills(document)
         name, document_id = self.source.name, document.document_id or self.digest
         outputs = tuple(self._brought_home(document, output) for output in self.parts.order.formats)
         page_count = document.page_count or 0
@@ -134,6 +137,7 @@ class Trip:
             rows=pages.rows,
             counts=self._own(pages.counts),
             cost_centre=document.cost_centre,
+            bills=bills,
         )
 
     def _lost(self, document: Document) -> SourceEnd:
@@ -144,6 +148,7 @@ class Trip:
             failure=self._failure(document),
             rows=None if pages is None else pages.rows,
             counts=None if pages is None else self._own(pages.counts),
+            bills=() if pages is None else self._bills(document),
         )
 
     def _pages(self, document: Document) -> ReadPages:
@@ -157,6 +162,12 @@ class Trip:
             on_page=self._tell_unheard,
         )
 
+    def _bills(self, document: Document) -> tuple[SubmissionBill, ...]:
+        """Nothing where an earlier run brought the document to its end."""
+        if self._was_over:
+            return ()
+        return parsed(lambda told: bills_of(told, document.cost_centre), self.parts.client.cost(document.id))
+
     def _own(self, counts: PageCounts) -> PageCounts | None:
         return counts if self._same_bytes_as is None else None
 
@@ -168,6 +179,7 @@ class Trip:
         document = self._sent(password)
         settled = sum(document.pages.get(state, 0) for state in (DONE, FAILED))
         self._earlier_pages = settled if document.is_replayed else 0
+        self._was_over = document.is_replayed and not document.state.is_open
         if not document.state.is_open:
             return document
         return self.parts.client.wait(document.id, on_event=self._tell)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.budget import BudgetMonth
+from pipeline.chargeback.bills import summed_bills
 from pipeline.outputs import failure_row
 from pipeline.whole_files import write_rows
 from workers.client.batch_rows import PageCounts, RowSpool, SourceEnd
@@ -94,7 +95,7 @@ class Outcome:
             vlm_calls=counts.vlm_calls,
             vlm_prompt_tokens=counts.prompt_tokens,
             vlm_completion_tokens=counts.completion_tokens,
-            bills=(),
+            bills=summed_bills(bill for end in self._in_order for bill in end.bills),
             budgets=budgets,
             pages_read=self.pages_read,
             pages_from_earlier_run=self.pages_from_earlier_run,

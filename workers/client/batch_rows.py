@@ -13,6 +13,7 @@ from typing import Any, Final
 from models.errors import DoctriageError
 from models.page import Route
 from models.text import writable
+from pipeline.chargeback.bills import SubmissionBill
 from workers.client.client import Client
 from workers.client.records import PageSummary, parsed
 from workers.events import DocumentReport, FailureReport
@@ -97,7 +98,8 @@ class PageCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEnd:
-    """What became of the source at a place in the batch: a report and rows, or a failure."""
+    """What became of the source at a place in the batch: a report and rows, or a failure; and what this run made it
+    cost."""
 
     index: int
     failure: FailureReport | None = None
@@ -105,6 +107,7 @@ class SourceEnd:
     rows: Rows | None = None
     counts: PageCounts | None = None
     cost_centre: str | None = None
+    bills: tuple[SubmissionBill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,6 +200,10 @@ class Client:
         ``PageNotFound``."""
         return self._json(f"{_path(document_id)}/pages/{page_number}")
 
+    def cost(self, document_id: str) -> Json:
+        """The statement of what the document has cost so far, by model, in the form of ``chargeback``."""
+        return self._json(f"{_path(document_id)}/cost")
+
     def cancel(self, document_id: str) -> Document:
         """One that is open. Raises ``SubmissionNotOpen``."""
         asked = Asked(method="DELETE", path=_path(document_id), is_idempotent=False)

@@ -11,6 +11,7 @@ from models.budget import BudgetMonth, Level, WhenSpent
 from models.document_state import DocumentState
 from models.errors import ServerError
 from pipeline.chargeback.amounts import money_micro
+from pipeline.chargeback.bills import SubmissionBill
 
 Json = Mapping[str, Any]
 Record = TypeVar("Record")
@@ -171,6 +172,21 @@ def page_settled_of(content: Json) -> PageSettled:
 def budgets_of(content: Json) -> tuple[BudgetMonth, ...]:
     month = str(content["month"])
     return tuple(_budget_of(one, month) for one in content["budgets"])
+
+
+def bills_of(content: Json, cost_centre: str) -> tuple[SubmissionBill, ...]:
+    """Of a statement, whose amounts without a price are counted and not summed."""
+    return tuple(
+        SubmissionBill(
+            cost_centre=cost_centre,
+            currency=str(total["currency"]),
+            prompt_tokens=int(total["prompt_tokens"]),
+            completion_tokens=int(total["completion_tokens"]),
+            cost_micro=0 if total["cost"] is None else money_micro(total["cost"]),
+            unpriced_entries=int(total["unpriced_entries"]),
+        )
+        for total in content["totals"]
+    )
 
 
 def _budget_of(content: Json, month: str) -> BudgetMonth:

@@ -198,6 +198,13 @@ def test_money_and_models_are_told(server: ApiServer, tmp_path: Path) -> None:
     with server.client() as client:
         lines = client.get("/v1/chargeback", params={"by": "cost-centre"}).json()["lines"]
         assert [line["pages"] for line in lines if line["cost_centre"] == "payer"] == [2]
+        cost = client.get(f"/v1/documents/{upload_id}/cost").json()
+        [of_centre] = [line for line in lines if line["cost_centre"] == "payer"]
+        [total] = cost["totals"]
+        assert {name: total[name] for name in ("pages", "cpu_attempts", "cost", "avoided_tokens")} == {
+            name: of_centre[name] for name in ("pages", "cpu_attempts", "cost", "avoided_tokens")
+        }
+        assert (total["pages"], cost["open_calls"]["calls"]) == (2, 0)
         assert client.get("/v1/budgets").json()["budgets"] == []
         assert client.get("/v1/models").json()["configured"]["is_configured"] is False
         metrics = client.get("/metrics").text
@@ -206,7 +213,6 @@ def test_money_and_models_are_told(server: ApiServer, tmp_path: Path) -> None:
         assert "doctriage_worker_pages_read_total" in metrics
 
 
-@pytest.mark.slow
 def test_documents_of_one_file_name_are_told_apart_by_their_folders(server: ApiServer, scan: Path) -> None:
     sent = [server.send(scan, name=f"{folder}/scan.tif").json() for folder in ("harbour", "quay")]
     assert [document["name"] for document in sent] == ["harbour/scan.tif", "quay/scan.tif"]
@@ -222,6 +228,7 @@ def test_documents_of_one_file_name_are_told_apart_by_their_folders(server: ApiS
     assert (refused.status_code, [fault["field"] for fault in refused.json()["errors"]]) == (422, ["name"])
 
 
+@pytest.mark.slow
 def test_a_quote_is_made_without_an_upload(server: ApiServer, scan: Path) -> None:
     before = server.rows("SELECT count(*) FROM uploads")
     with server.client() as client:

@@ -108,11 +108,13 @@ def ended(**changed: Any) -> Answer:
 
 
 QUEUED = answers(document_content("queued", page_count=None), 202)
+BILLED = {"currency": "USD", "prompt_tokens": 60, "completion_tokens": 6}
 READ: Mapping[str, Answer] = {
     "sent": QUEUED,
     "events": ended(),
     "pages": answers({"pages": [page(1), page(2)], "next_after": None}),
     "result": says("# text", 200),
+    "cost": answers({"totals": [{**BILLED, "cost": "0.000616", "unpriced_entries": 1}]}),
     "budgets": answers({"month": "2026-11", "budgets": []}),
 }
 
@@ -135,6 +137,9 @@ def test_pages_that_no_event_told_are_told_at_the_end_and_counted_once(tmp_path:
     assert (report.visual_tokens_if_all, report.visual_tokens_triaged) == (200, 200)
     assert (report.vlm_calls, report.vlm_prompt_tokens, report.vlm_completion_tokens) == (4, 60, 6)
     assert report.pages_by_degradation == {"no_vlm": 2}
+    [bill] = report.bills
+    assert (bill.cost_centre, bill.currency, bill.prompt_tokens) == ("harbour", "USD", 60)
+    assert (bill.cost_micro, bill.unpriced_entries) == (616, 1)
     assert (ran.out / "a.pdf.md").read_text("utf-8") == "# text"
     assert [row["elapsed_s"] for row in ran.rows()] == [0.123, 0.123]
 
@@ -233,6 +238,7 @@ def test_a_document_that_is_over_already_is_not_followed(tmp_path: Path) -> None
     assert [one.from_earlier_run for one in ran.events if isinstance(one, PageFinished)] == [True, True]
     assert ran.report is not None
     assert (ran.report.pages_read, ran.report.pages_from_earlier_run) == (0, 2)
+    assert ran.report.bills == ()
 
 
 def test_a_wait_is_told_once_a_reason(tmp_path: Path) -> None:

@@ -97,6 +97,33 @@ def test_a_statement_of_one_cost_centre_has_its_projects_and_nobody_elses(
     assert keys_of("4711%") == set()
 
 
+def test_a_document_s_bill_is_that_of_one_submission(store: Store, ledger: StatementStore) -> None:
+    ours, theirs = (
+        store.submissions.start_submission(out_dir="/out", cost_centre=name, submitter=None, fingerprint="x")
+        for name in ("harbour", "quay")
+    )
+    book(
+        store,
+        cpu_page("2026-11-02", cost_centre="harbour", submission_id=ours),
+        vlm_call("2026-12-03", cost_centre="harbour", submission_id=ours, is_wasted=True),
+        vlm_call("2026-11-02", cost_centre="quay", submission_id=theirs),
+        cpu_page("2026-11-02", cost_centre="harbour", submission_id=ours, document_id=LETTER),
+    )
+    sums = ledger.document_sums(INVOICE, ours)
+    statement = statement_of(
+        sums,
+        by=StatementBy.MODEL,
+        first_day="2026-11-02",
+        end_day="2026-12-04",
+        open_calls=ledger.open_calls(0.0, submission_id=ours),
+    )
+    assert [line.key for line in statement.lines] == [QWEN, None]
+    bill = statement.totals[0].bill
+    assert (bill.cpu_attempts, bill.vlm_calls, bill.wasted_attempts) == (1, 1, 1)
+    assert (bill.predicted_prompt_tokens, bill.billed_prompt_tokens) == (2_300, 2_330)
+    assert ledger.document_sums(LETTER, theirs) == ()
+
+
 @pytest.mark.parametrize("by", StatementBy)
 def test_whatever_the_lines_are_they_come_to_the_same(
     store: Store, ledger: StatementStore, by: StatementBy

@@ -2,7 +2,7 @@
 
 import { followEvents, json } from "./api.js";
 import { h, replaced, say } from "./dom.js";
-import { bytes, count, instant, ROUTES } from "./format.js";
+import { bytes, count, instant, money, plural, ROUTES } from "./format.js";
 import { confirmed, noticeIn, problemNotice, sentence } from "./notices.js";
 import { PagePicture } from "./page_picture.js";
 import { PageText } from "./page_text.js";
@@ -26,6 +26,11 @@ export async function show(main, { signal, parts: [id, number], query, staysAt }
   await kept.showPage(number ? Number(number) : kept.firstPage());
 }
 
+function attemptsOf(total) {
+  const tokens = `${count(total.prompt_tokens)} prompt and ${count(total.completion_tokens)} completion tokens`;
+  return `${plural(total.cpu_attempts, "page")} read on the CPU, ${plural(total.vlm_calls, "call")} to the VLM, ${tokens}; ${count(total.avoided_tokens)} tokens avoided`;
+}
+
 class DocumentView {
   constructor(id) {
     this.id = id;
@@ -34,6 +39,7 @@ class DocumentView {
     this.links = new Map();
     this.place = h("div", {});
     this.state = h("div", { class: "row state", id: "document-state" });
+    this.cost = h("span", { class: "quiet", id: "document-cost" });
     this.actions = h("div", { class: "row actions" });
     this.strip = h("ol", {});
     this.verdict = h("div", { class: "page-verdict" });
@@ -46,6 +52,7 @@ class DocumentView {
   async load(signal) {
     this.one = await json(this.path, { signal });
     await this.loadPages(signal);
+    await this.loadCost(signal);
     this.title = h("h1", {}, this.one.name);
     this.body = h("div", { class: "page-view" }, this.picture.element, h("div", { class: "page-side" }, this.verdict, this.text.element, this.review.element, this.onwards));
     this.element = h("div", { class: "document-view" },
@@ -53,6 +60,12 @@ class DocumentView {
       h("nav", { class: "strip", "aria-label": "Pages" }, this.strip), this.body);
     this.showState();
     this.showStrip();
+  }
+
+  // What it has cost so far; a line for each currency.
+  async loadCost(signal) {
+    const { totals } = await json(`${this.path}/cost`, { signal });
+    replaced(this.cost, totals.map((total) => h("span", { title: attemptsOf(total) }, money(total.cost, total.currency))));
   }
 
   async loadPages(signal) {
@@ -89,6 +102,7 @@ class DocumentView {
       if (signal.aborted) return;
       this.one = await json(this.path, { signal });
       await this.loadPages(signal);
+      await this.loadCost(signal);
       this.showState();
       this.showStrip();
       say(`${this.one.name}: ${this.one.state}`);
@@ -124,7 +138,7 @@ class DocumentView {
   showState() {
     const { one } = this;
     replaced(this.state, stateChip(one.state), pageProgress(one), routeChips(one.routes),
-      h("span", { class: "quiet" }, [one.cost_centre, bytes(one.byte_count), instant(one.created_at)].join(" · ")));
+      h("span", { class: "quiet" }, [one.cost_centre, bytes(one.byte_count), instant(one.created_at)].join(" · ")), this.cost);
     const kind = `${isOpen(one)} ${one.state}`;
     if (this.actionsFor !== kind) {
       this.actionsFor = kind;
