@@ -56,8 +56,9 @@ class PoolProcess:
         return []
 
     def send(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        """To nobody where it has ended."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """The process and all that it has started, as when a machine is lost."""
@@ -69,9 +70,16 @@ class PoolProcess:
 
     def stop(self) -> int:
         """Warm; the exit code."""
+        self.tell_to_stop()
+        return self.await_stop()
+
+    def tell_to_stop(self) -> None:
         self._stopping.set()
-        assert self._process is not None
         self.send(signal.SIGTERM)
+
+    def await_stop(self) -> int:
+        """The exit code; it is killed where it does not end by itself."""
+        assert self._process is not None
         try:
             return self._process.wait(STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -153,8 +161,11 @@ class PoolProcesses:
         )
 
     def stop(self) -> None:
-        for process in reversed(self.running):
-            process.stop()
+        """All at once, as each takes its seconds to end."""
+        for process in self.running:
+            process.tell_to_stop()
+        for process in self.running:
+            process.await_stop()
 
 
 @contextmanager
