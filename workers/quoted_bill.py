@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from pipeline.chargeback.quote_comparison import Comparison, compare
-from pipeline.chargeback.quote_file import SavedQuote
+from pipeline.chargeback.saved_quote import SavedQuote
 from pipeline.settings import Settings
 from pipeline.store import open_store
 from pipeline.store.quoted_entries import QuotedEntryStore

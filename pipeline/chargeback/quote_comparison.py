@@ -9,9 +9,9 @@ from typing import Final
 
 from models.page import Route
 from pipeline.chargeback.call_estimate import Estimate
-from pipeline.chargeback.quote_file import SavedEstimate, SavedPage, SavedQuote
 from pipeline.chargeback.quote_pages import Way
 from pipeline.chargeback.quote_sums import FAILED, ROUTE_COUNTS
+from pipeline.chargeback.saved_quote import SavedEstimate, SavedPage, SavedQuote
 
 PageKey = tuple[str, int]
 """document_id, page_number"""

@@ -14,7 +14,8 @@ from models.errors import SettingsError
 from models.page import Route
 from pipeline.chargeback.quote import QuoteTerms, make_quote, over_all_pages
 from pipeline.chargeback.quote_comparison import BilledEntry, Comparison, compare
-from pipeline.chargeback.quote_file import SavedQuote, saved
+from pipeline.chargeback.quote_file import saved
+from pipeline.chargeback.saved_quote import SavedQuote
 from pipeline.settings import Settings
 from tests.fakes.reports import document_report, ingest_report
 from tests.unit.chargeback.quoted import NAME, PRICES, called, document, page, read

@@ -16,10 +16,11 @@ from models.choices import RoutePolicy
 from models.errors import SettingsError
 from models.page import Route
 from pipeline.chargeback.quote import Quote, QuotedDocument, QuoteTerms, Refusal, make_quote, over_all_pages
-from pipeline.chargeback.quote_file import SavedQuote, read_quote
+from pipeline.chargeback.quote_file import read_quote
 from pipeline.chargeback.quote_pages import unread_page
 from pipeline.chargeback.sample import draw_sample, over_sample, unseen_pages
 from pipeline.chargeback.sample_size import SampleSize, sample_size
+from pipeline.chargeback.saved_quote import SavedQuote
 from pipeline.planning.configured import load_plan
 from pipeline.settings import Settings, VlmSettings
 from tests.unit.chargeback.quoted import PRICES, document, page

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Request, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -37,6 +38,23 @@ REALM: Final = 'Bearer realm="doctriage"'
 
 HIDDEN_UNTIL_SENT: Final = "access"
 """The part of a request's state in which the headers of its answer wait."""
+
+
+ShownBearer = Annotated[
+    object,
+    Security(
+        HTTPBearer(
+            auto_error=False,
+            scheme_name="bearer",
+            description="A key, or a token of the issuer that is set up.",
+        )
+    ),
+]
+ShownKey = Annotated[
+    object,
+    Security(APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="key", description="A key.")),
+]
+"""Named for the schema; ``Access`` reads the headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +93,7 @@ class Caller:
             )
 
 
-def caller(request: Request) -> Caller:
+def caller(request: Request, _bearer: ShownBearer, _key: ShownKey) -> Caller:
     """A dependency: whoever asks, who may ask this and may ask now. Whoever only looks needs the scope ``read``, all
     else ``submit``. Raises ``NotAuthenticated``, ``ScopeMissing``, ``TooManyRequests`` and what the store raises."""
     access: Access = request.app.state.access

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Final
 
-from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +23,7 @@ from workers.api import (
 from workers.api.access import AccessHeaders
 from workers.api.draining import DrainedBodies
 from workers.api.metrics import ApiMetrics, CountedRequests
+from workers.api.openapi import DescribedApp
 from workers.api.parts import Parts
 from workers.api.problems import add_handlers
 
@@ -43,18 +43,17 @@ SAFE_HEADERS: Final = {
 """A document's text is a stranger's: no browser is to run any of it."""
 
 
-def make_app(parts: Parts, metrics: ApiMetrics) -> FastAPI:
-    app = FastAPI(
+def described_app() -> DescribedApp:
+    """All routes, and nothing behind them."""
+    app = DescribedApp(
         title="doctriage",
         version=version("doctriage"),
         openapi_url=OPENAPI_PATH,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
-    app.state.parts = parts
-    app.state.access = parts.access
-    app.state.metrics = metrics
     for routes in (
         documents_routes,
         results_routes,
@@ -68,6 +67,14 @@ def make_app(parts: Parts, metrics: ApiMetrics) -> FastAPI:
     ):
         app.include_router(routes.router)
     app.include_router(web_routes.asked_by_the_page)
+    return app
+
+
+def make_app(parts: Parts, metrics: ApiMetrics) -> DescribedApp:
+    app = described_app()
+    app.state.parts = parts
+    app.state.access = parts.access
+    app.state.metrics = metrics
     add_handlers(app)
     app.add_middleware(AccessHeaders)
     app.add_middleware(BoundedBodies)

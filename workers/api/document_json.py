@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from models.errors import DocumentErased, DocumentNotFound
+from models.page import Route
 from models.tables import PageState
 from pipeline.store import Store
 from pipeline.store.purge_statements import PURGED
 from pipeline.store.upload_records import UploadRecord
+from workers.api import schema
 from workers.cluster.wishes import Wishes
 
-STATES: Final[Mapping[PageState, str]] = {
+UPLOAD_ID: Final = re.compile(schema.UPLOAD_ID)
+"""No database is asked for what cannot be one: not all of them take every text."""
+
+STATES: Final[Mapping[PageState, schema.PageStateName]] = {
     PageState.PENDING: "pending",
     PageState.RUNNING: "reading",
     PageState.AWAITING_VLM: "awaiting_vlm",
@@ -25,21 +31,21 @@ STATES: Final[Mapping[PageState, str]] = {
 }
 
 
-def document_json(record: UploadRecord) -> dict[str, Any]:
+def document_json(record: UploadRecord) -> schema.Document:
     here = f"/v1/documents/{record.upload_id}"
-    error = None
+    error: schema.Fault | None = None
     if record.error_code is not None:
         error = {"code": record.error_code, "message": record.error_message or ""}
     return {
         "id": record.upload_id,
         "name": record.name,
-        "state": str(record.state),
+        "state": record.state,
         "document_id": record.document_id or record.blob_id,
         "media_type": record.media_type,
         "byte_count": record.byte_count,
         "page_count": record.page_count,
-        "pages": {name: record.pages.get(state, 0) for state, name in STATES.items()},
-        "routes": dict(record.routes),
+        "pages": _pages_by_state(record),
+        "routes": {Route(name): count for name, count in record.routes.items()},
         "degraded_pages": record.degraded_pages,
         "cost_centre": record.cost_centre,
         "priority": record.priority,
@@ -58,7 +64,18 @@ def document_json(record: UploadRecord) -> dict[str, Any]:
     }
 
 
-def document_of(store: Store, upload_id: str) -> dict[str, Any] | None:
+def _pages_by_state(record: UploadRecord) -> schema.PagesByState:
+    return {
+        "pending": record.pages.get(PageState.PENDING, 0),
+        "reading": record.pages.get(PageState.RUNNING, 0),
+        "awaiting_vlm": record.pages.get(PageState.AWAITING_VLM, 0),
+        "transcribing": record.pages.get(PageState.TRANSCRIBING, 0),
+        "done": record.pages.get(PageState.DONE, 0),
+        "failed": record.pages.get(PageState.FAILED, 0),
+    }
+
+
+def document_of(store: Store, upload_id: str) -> schema.Document | None:
     """None where there is none any more. Raises ``StoreUnavailable``."""
     record = store.uploads.find(upload_id)
     is_gone = record is None or record.erased_at_s is not None or record.error_code == PURGED
@@ -67,7 +84,7 @@ def document_of(store: Store, upload_id: str) -> dict[str, Any] | None:
 
 def found(store: Store, upload_id: str) -> UploadRecord:
     """Raises ``DocumentNotFound`` and ``DocumentErased``."""
-    record = store.uploads.find(upload_id)
+    record = store.uploads.find(upload_id) if UPLOAD_ID.fullmatch(upload_id) else None
     if record is None:
         raise no_such_document(upload_id)
     if record.erased_at_s is not None:

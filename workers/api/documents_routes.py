@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Annotated, Final
 
 from anyio.to_thread import run_sync
@@ -11,13 +9,48 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from models.document_state import DocumentState
-from models.errors import RequestInvalid, SubmissionNotOpen
+from models.errors import (
+    BodyMalformed,
+    BodyUnsupported,
+    BudgetSpent,
+    BudgetUnusable,
+    CallbackUrlRefused,
+    DocumentErased,
+    DocumentInUse,
+    DocumentNotFound,
+    IdempotencyKeyReused,
+    PoolBusy,
+    RequestInvalid,
+    SubmissionNotOpen,
+    TooManyAtOnce,
+    TooManyBytes,
+    TooManyOpenDocuments,
+    UploadTooSlow,
+)
 from pipeline.store.upload_records import UploadFilter, UploadPlace, UploadRecord
+from workers.api import schema
 from workers.api.access import Caller
 from workers.api.answers import json_answer, tagged_json
 from workers.api.arrivals import received
+from workers.api.cursors import cursor as cursor_of
+from workers.api.cursors import place_of
+from workers.api.declared import (
+    IDEMPOTENCY_KEY,
+    IF_NONE_MATCH,
+    LOCATION,
+    NO_NUL,
+    REPLAYED,
+    RETRY_AFTER,
+    Upload,
+    answer,
+    problems,
+    tagged,
+    taking,
+)
 from workers.api.document_json import document_json, etag_of, found, no_such_document
 from workers.api.entering import Entering
+from workers.api.links import OF_A_DOCUMENT, OF_A_LIST
+from workers.api.openapi import upload_body
 from workers.api.parts import Asking, House, Parts
 from workers.api.upload_order import idempotency_key
 from workers.owner import is_alive
@@ -41,7 +74,29 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
     return {} if seconds is None else {"retry-after": str(seconds)}
 
 
-@router.post("", status_code=202)
+@router.post(
+    "",
+    status_code=202,
+    response_model=schema.Document,
+    responses={
+        202: answer("It is entered.", headers={**LOCATION, **RETRY_AFTER, **REPLAYED}, links=OF_A_DOCUMENT),
+        **problems(
+            BodyMalformed,
+            BodyUnsupported,
+            RequestInvalid,
+            TooManyBytes,
+            UploadTooSlow,
+            IdempotencyKeyReused,
+            CallbackUrlRefused,
+            BudgetSpent,
+            BudgetUnusable,
+            PoolBusy,
+            TooManyAtOnce,
+            TooManyOpenDocuments,
+        ),
+    },
+    openapi_extra={**taking(IDEMPOTENCY_KEY), **upload_body()},
+)
 async def send_document(request: Request, asking: Asking, parts: House) -> Response:
     """Send a document as multipart/form-data."""
     async with parts.uploads.entered():
@@ -65,15 +120,19 @@ async def send_document(request: Request, asking: Asking, parts: House) -> Respo
     return json_answer(document_json(record), status=202, headers=headers)
 
 
-@router.get("")
+@router.get(
+    "",
+    response_model=schema.DocumentList,
+    responses={200: answer("So many of them.", links=OF_A_LIST), **problems(RequestInvalid)},
+)
 def list_documents(
     asking: Asking,
     parts: House,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
     state: DocumentState | None = None,
-    cost_centre: str | None = None,
-    name: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    cost_centre: Annotated[str | None, Query(pattern=NO_NUL)] = None,
+    name: Annotated[str | None, Query(min_length=1, max_length=200, pattern=NO_NUL)] = None,
 ) -> Response:
     """The newest first; with ``next_cursor`` the list goes on."""
     if cost_centre is not None:
@@ -89,15 +148,31 @@ def list_documents(
     return json_answer({"documents": [document_json(record) for record in shown], "next_cursor": next_cursor})
 
 
-@router.get("/{upload_id}")
-def get_document(request: Request, asking: Asking, parts: House, upload_id: str) -> Response:
+@router.get(
+    "/{upload_id}",
+    response_model=schema.Document,
+    responses={
+        **tagged(headers=RETRY_AFTER, links=OF_A_DOCUMENT),
+        **problems(404, DocumentNotFound, DocumentErased, RequestInvalid),
+    },
+    openapi_extra=taking(IF_NONE_MATCH),
+)
+def get_document(request: Request, asking: Asking, parts: House, upload_id: Upload) -> Response:
     record = visible(parts, asking, upload_id)
     content = document_json(record)
     return tagged_json(request, content, etag_of(content), retry_headers(record))
 
 
-@router.delete("/{upload_id}")
-def delete_document(asking: Asking, parts: House, upload_id: str, erase: bool = False) -> Response:
+@router.delete(
+    "/{upload_id}",
+    response_model=schema.Document,
+    responses={
+        200: answer("It is cancelled."),
+        204: answer("It is erased."),
+        **problems(404, DocumentNotFound, DocumentErased, SubmissionNotOpen, DocumentInUse, RequestInvalid),
+    },
+)
+def delete_document(asking: Asking, parts: House, upload_id: Upload, erase: bool = False) -> Response:
     """Cancel one that is open; with ``erase`` erase one that is over."""
     record = visible(parts, asking, upload_id)
     if not erase:
@@ -113,16 +188,10 @@ def delete_document(asking: Asking, parts: House, upload_id: str, erase: bool = 
 
 
 def _cursor(record: UploadRecord) -> str:
-    text = f"{record.created_at_s!r} {record.upload_id}"
-    return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
+    return cursor_of(record.created_at_s, record.upload_id)
 
 
 def _place(cursor: str) -> UploadPlace:
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        seconds, _, upload_id = text.partition(" ")
-        return UploadPlace(created_at_s=float(seconds), upload_id=upload_id)
-    except (ValueError, binascii.Error) as error:
-        raise RequestInvalid(
-            "the cursor is none; send next_cursor as it came", faults=(("cursor", "is no cursor"),)
-        ) from error
+    """Raises RequestInvalid."""
+    seconds, upload_id, _ = place_of(cursor)
+    return UploadPlace(created_at_s=seconds, upload_id=upload_id)

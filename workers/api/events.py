@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
@@ -15,10 +15,13 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from models.errors import StoreUnavailable
+from models.errors import DocumentErased, DocumentNotFound, RequestInvalid, StoreUnavailable, TooManyAtOnce
+from models.page import Route
 from models.tables import PageState
 from pipeline.store import SettledPage, Store
 from pipeline.store.upload_records import UploadRecord
+from workers.api import schema
+from workers.api.declared import LAST_EVENT_ID, Upload, answer, problems, taking
 from workers.api.document_json import document_json
 from workers.api.documents_routes import visible
 from workers.api.parts import Asking, Gate, House
@@ -38,11 +41,29 @@ AWAY_S: Final = 2.0
 MOST_PAGES: Final = 100_000
 ENDED: Final = "end"
 
+STREAM: Final = {
+    "text/event-stream": {
+        "schema": {
+            "type": "string",
+            "description": "The `data` of `document` and `end` is a Document, that of `page` a PageEvent.",
+        }
+    }
+}
+
 router = APIRouter(prefix="/v1/documents/{upload_id}")
 
 
-@router.get("/events")
-async def follow_document(request: Request, asking: Asking, parts: House, upload_id: str) -> Response:
+@router.get(
+    "/events",
+    response_class=Response,
+    responses={
+        200: answer("What happens, until it is over.", content=STREAM),
+        204: answer("Nothing more will happen: the last event was heard."),
+        **problems(404, DocumentNotFound, DocumentErased, RequestInvalid, TooManyAtOnce),
+    },
+    openapi_extra=taking(LAST_EVENT_ID),
+)
+async def follow_document(request: Request, asking: Asking, parts: House, upload_id: Upload) -> Response:
     """``document`` when its state changes, ``page`` for each page that is done or failed, ``end`` when it is over.
     With Last-Event-ID it goes on from there."""
     record = await run_sync(visible, parts, asking, upload_id)
@@ -94,11 +115,11 @@ def _pages_of(ranges: str) -> Iterator[int]:
     left = MOST_PAGES
     for part in filter(None, ranges.split(",")):
         first, _, last = part.partition("-")
-        pages = range(int(first), int(last or first) + 1)
-        left -= len(pages)
+        begin, end = int(first), int(last or first) + 1
+        left -= max(0, end - begin)
         if left < 0:
             raise ValueError(part)
-        yield from pages
+        yield from range(begin, end)
 
 
 def _ranges(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -153,14 +174,14 @@ def _event(kind: str, event_id: str, content: object) -> dict[str, str]:
     return {"event": kind, "id": event_id, "data": json.dumps(content, ensure_ascii=False)}
 
 
-def _page_json(page: SettledPage) -> dict[str, Any]:
+def _page_json(page: SettledPage) -> schema.PageEvent:
     is_failed = page.state is PageState.FAILED
     return {
         "page_number": page.page_number,
         "state": "failed" if is_failed else "done",
-        "route": page.route,
+        "route": None if page.route is None else Route(page.route),
         "attempts": page.attempts,
         "elapsed_s": page.elapsed_s,
         "from_earlier_run": page.from_earlier_run,
-        "error": {"code": page.error_code, "message": page.error_message} if is_failed else None,
+        "error": {"code": page.error_code or "", "message": page.error_message or ""} if is_failed else None,
     }

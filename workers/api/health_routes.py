@@ -6,22 +6,31 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
+from workers.api import schema
 from workers.api.answers import json_answer
+from workers.api.declared import RETRY_AFTER, answer, problems
 from workers.api.parts import Asking, House
 from workers.api_keys import Scope
 
 NOT_READY = 503
+TEXT = CONTENT_TYPE_LATEST.partition(";")[0]
 
 router = APIRouter()
 
 
-@router.get("/healthz")
+@router.get("/healthz", response_model=schema.Health)
 async def get_health() -> Response:
     """It is alive, however many of its threads are busy."""
     return json_answer({"status": "ok"})
 
 
-@router.get("/readyz")
+@router.get(
+    "/readyz",
+    response_model=schema.Readiness,
+    responses={
+        NOT_READY: {**answer("Something is missing.", headers=RETRY_AFTER), "model": schema.Readiness}
+    },
+)
 def get_readiness(parts: House) -> Response:
     """Whether all that it needs is there; what is not, by name."""
     wrong = parts.readiness.look()
@@ -32,7 +41,11 @@ def get_readiness(parts: House) -> Response:
     return json_answer(content, status=200 if is_ready else NOT_READY, headers=headers)
 
 
-@router.get("/metrics")
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: answer("All metrics.", content={TEXT: {"schema": {"type": "string"}}}), **problems()},
+)
 def get_metrics(request: Request, asking: Asking) -> Response:
     """For Prometheus; cost centres are among them, so the caller is an admin."""
     asking.require_scope(Scope.ADMIN)

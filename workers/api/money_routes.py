@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import asdict
 from datetime import UTC, date, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
-from models.errors import RequestInvalid
+from models.errors import (
+    BodyMalformed,
+    BodyUnsupported,
+    CallbackUrlRefused,
+    DocumentErased,
+    DocumentFailed,
+    DocumentNotFound,
+    DocumentRejected,
+    EngineUnavailable,
+    PageFailed,
+    RequestInvalid,
+    TooManyAtOnce,
+    UploadTooSlow,
+)
 from pipeline.chargeback.months import month_name, month_of
 from pipeline.chargeback.sample_size import SampleSize, sample_size
+from pipeline.chargeback.saved_quote import SavedQuote
 from pipeline.chargeback.statement_lines import StatementBy
 from pipeline.planning.configured import load_plan
 from pipeline.planning.model_profiles import load_profile, profile_names
 from pipeline.store.statements import StatementStore
+from workers.api import schema
 from workers.api.access import Caller
 from workers.api.answers import json_answer
 from workers.api.arrivals import Arrival, received
+from workers.api.declared import Upload, kinds, problems
 from workers.api.documents_routes import visible
+from workers.api.openapi import SAMPLE, upload_body
 from workers.api.parts import Asking, House, Parts
 from workers.api.quotes import QuoteOrder, quote_json
 from workers.api.upload_order import upload_order
@@ -30,10 +49,39 @@ from workers.budget_json import budget_json
 from workers.statement_files import json_text
 from workers.statements import document_statement, read_statement, window_of
 
+DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _written_day(value: object) -> object:
+    """A number would be taken for seconds since 1970."""
+    if isinstance(value, str) and not DAY.fullmatch(value):
+        raise ValueError("write a day like 2026-11-30")
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_written_day)]
+Month = Annotated[str | None, Query(json_schema_extra={"pattern": schema.MONTH})]
+
 router = APIRouter(prefix="/v1")
 
 
-@router.post("/quotes")
+@router.post(
+    "/quotes",
+    response_model=SavedQuote,
+    responses=problems(
+        BodyMalformed,
+        BodyUnsupported,
+        RequestInvalid,
+        UploadTooSlow,
+        CallbackUrlRefused,
+        DocumentFailed,
+        TooManyAtOnce,
+        EngineUnavailable,
+        *kinds(DocumentRejected),
+        *kinds(PageFailed),
+    ),
+    openapi_extra=upload_body(sample=SAMPLE),
+)
 async def make_quote(request: Request, asking: Asking, parts: House) -> Response:
     """What a document would cost, which is read on the CPU for that; with ``sample`` of some pages alone."""
     with parts.quotes.entered():
@@ -50,12 +98,12 @@ async def make_quote(request: Request, asking: Asking, parts: House) -> Response
     return json_answer(json.loads(quoted))
 
 
-@router.get("/chargeback")
+@router.get("/chargeback", response_model=schema.Statement, responses=problems(RequestInvalid))
 def get_chargeback(
     asking: Asking,
     parts: House,
-    first_day: Annotated[date | None, Query(alias="from")] = None,
-    end_day: Annotated[date | None, Query(alias="to")] = None,
+    first_day: Annotated[Day | None, Query(alias="from")] = None,
+    end_day: Annotated[Day | None, Query(alias="to")] = None,
     by: StatementBy = StatementBy.COST_CENTRE,
 ) -> Response:
     """A statement of the days from the first up to, not including, the end; of the caller's cost centre and its
@@ -70,8 +118,12 @@ def get_chargeback(
     return json_answer(json.loads(json_text(statement, names)))
 
 
-@router.get("/documents/{upload_id}/cost")
-def get_document_cost(asking: Asking, parts: House, upload_id: str) -> Response:
+@router.get(
+    "/documents/{upload_id}/cost",
+    response_model=schema.Statement,
+    responses=problems(404, DocumentNotFound, DocumentErased, RequestInvalid),
+)
+def get_document_cost(asking: Asking, parts: House, upload_id: Upload) -> Response:
     """A statement of what the document has cost since it was sent, by model. Who else has sent it pays for that
     alone."""
     record = visible(parts, asking, upload_id)
@@ -86,8 +138,8 @@ def get_document_cost(asking: Asking, parts: House, upload_id: str) -> Response:
     return json_answer(json.loads(json_text(statement, {})))
 
 
-@router.get("/budgets")
-def list_budgets(asking: Asking, parts: House, month: str | None = None) -> Response:
+@router.get("/budgets", response_model=schema.BudgetList, responses=problems(RequestInvalid))
+def list_budgets(asking: Asking, parts: House, month: Month = None) -> Response:
     """Those that hold for the caller: its own, its team's and its projects'; all for an admin."""
     wanted = _month(month)
     this_month = month_of(time.time())
@@ -97,7 +149,7 @@ def list_budgets(asking: Asking, parts: House, month: str | None = None) -> Resp
     return json_answer({"month": wanted, "budgets": shown})
 
 
-@router.get("/models")
+@router.get("/models", response_model=schema.ModelList, responses=problems())
 def list_models(_asking: Asking, parts: House) -> Response:
     """The model that pages are escalated to, and the profiles that are shipped."""
     settings = parts.settings.vlm

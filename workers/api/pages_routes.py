@@ -8,32 +8,60 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from models.errors import NotReady, PageNotFound
+from models.errors import (
+    DoctriageError,
+    DocumentErased,
+    DocumentNotFound,
+    DocumentRejected,
+    NotReady,
+    PageFailed,
+    PageNotFound,
+    RequestInvalid,
+    TooManyAtOnce,
+)
 from models.tables import PageState
 from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
 from pipeline.store import BookedEntry, PageRecord
 from pipeline.store.upload_records import UploadRecord
+from workers.api import schema
 from workers.api.answers import cached_by_etag, is_known, json_answer, not_modified, tagged_json
+from workers.api.cursors import LARGEST_NUMBER
+from workers.api.declared import (
+    ACCEPT,
+    IF_NONE_MATCH,
+    VARY,
+    Upload,
+    answer,
+    bytes_of,
+    kinds,
+    problems,
+    tagged,
+    taking,
+)
 from workers.api.document_json import STATES, etag_of, moment
 from workers.api.documents_routes import RETRY_AFTER_S, visible
 from workers.api.drawing import PictureOrder
+from workers.api.links import OF_PAGES
+from workers.api.openapi import PARTS
 from workers.api.parts import Asking, House, Parts
 from workers.cluster.sealed_passwords import unsealed
 
 MOST_PAGES: Final = 500
 WIDTHS_PX: Final = (16, 4_000)
-LARGEST_NUMBER: Final = 2**31 - 1
-SUMMARY_KEYS: Final = (
-    "route",
-    "escalate",
-    "reasons",
-    "text_chars",
-    "visual_tokens_if_vlm",
-    "degraded",
-    "vlm_calls",
-    "prompt_tokens",
-    "completion_tokens",
+
+NOT_DRAWN: Final[tuple[type[DoctriageError] | int, ...]] = (
+    404,
+    DocumentNotFound,
+    DocumentErased,
+    PageNotFound,
+    RequestInvalid,
+    TooManyAtOnce,
+    *kinds(DocumentRejected),
+    *kinds(PageFailed),
 )
+PAGE_CONTENT: Final = {
+    "application/json": {"schema": {"anyOf": [{"$ref": f"{PARTS}ReadPage"}, {"$ref": f"{PARTS}UnreadPage"}]}}
+}
 
 Number = Annotated[int, Path(ge=1, le=LARGEST_NUMBER)]
 Width = Annotated[int | None, Query(ge=WIDTHS_PX[0], le=WIDTHS_PX[1])]
@@ -41,11 +69,18 @@ Width = Annotated[int | None, Query(ge=WIDTHS_PX[0], le=WIDTHS_PX[1])]
 router = APIRouter(prefix="/v1/documents/{upload_id}/pages")
 
 
-@router.get("")
+@router.get(
+    "",
+    response_model=schema.PageList,
+    responses={
+        200: answer("So many of them.", links=OF_PAGES),
+        **problems(404, DocumentNotFound, DocumentErased, RequestInvalid),
+    },
+)
 def list_pages(
     asking: Asking,
     parts: House,
-    upload_id: str,
+    upload_id: Upload,
     after: Annotated[int, Query(ge=0, le=LARGEST_NUMBER)] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 100,
 ) -> Response:
@@ -61,8 +96,18 @@ def list_pages(
     return json_answer({"pages": [_summary(page) for page in shown], "next_after": next_after})
 
 
-@router.get("/{page_number}")
-def get_page(request: Request, asking: Asking, parts: House, upload_id: str, page_number: Number) -> Response:
+@router.get(
+    "/{page_number}",
+    response_class=Response,
+    responses={
+        **tagged(content=PAGE_CONTENT),
+        **problems(404, DocumentNotFound, DocumentErased, PageNotFound, RequestInvalid),
+    },
+    openapi_extra=taking(IF_NONE_MATCH),
+)
+def get_page(
+    request: Request, asking: Asking, parts: House, upload_id: Upload, page_number: Number
+) -> Response:
     """As ``docs/output.md`` describes a page, with the attempts at it and their costs."""
     record = visible(parts, asking, upload_id)
     page = _page(parts, record, page_number)
@@ -77,12 +122,20 @@ def get_page(request: Request, asking: Asking, parts: House, upload_id: str, pag
     return tagged_json(request, content, etag_of(content))
 
 
-@router.get("/{page_number}/image")
+@router.get(
+    "/{page_number}/image",
+    response_class=Response,
+    responses={
+        **tagged(content=bytes_of("image/png", "image/jpeg"), headers=VARY),
+        **problems(*NOT_DRAWN),
+    },
+    openapi_extra=taking(ACCEPT, IF_NONE_MATCH),
+)
 def get_image(
     request: Request,
     asking: Asking,
     parts: House,
-    upload_id: str,
+    upload_id: Upload,
     page_number: Number,
     width_px: Width = None,
 ) -> Response:
@@ -91,12 +144,17 @@ def get_image(
     return _picture(request, parts, record, page_number, width_px=width_px, page=None)
 
 
-@router.get("/{page_number}/overlay")
+@router.get(
+    "/{page_number}/overlay",
+    response_class=Response,
+    responses={**tagged(content=bytes_of("image/png"), headers=VARY), **problems(NotReady, *NOT_DRAWN)},
+    openapi_extra=taking(IF_NONE_MATCH),
+)
 def get_overlay(
     request: Request,
     asking: Asking,
     parts: House,
-    upload_id: str,
+    upload_id: Upload,
     page_number: Number,
     width_px: Width = None,
 ) -> Response:
@@ -137,24 +195,34 @@ def _content(page: PageRecord) -> Mapping[str, Any]:
     return {"route": None, "attempts": [], "error": error}
 
 
-def _summary(page: PageRecord) -> dict[str, Any]:
+def _summary(page: PageRecord) -> schema.PageSummary:
     content = page.content or {}
     failed = page.state is PageState.FAILED
-    error = {"code": page.error_code or "", "message": page.error_message or ""} if failed else None
+    error: schema.Fault | None = (
+        {"code": page.error_code or "", "message": page.error_message or ""} if failed else None
+    )
     return {
         "page_number": page.page_number,
         "state": STATES[page.state],
-        **{key: content.get(key) for key in SUMMARY_KEYS},
+        "route": content.get("route"),
+        "escalate": content.get("escalate"),
+        "reasons": content.get("reasons"),
+        "text_chars": content.get("text_chars"),
+        "visual_tokens_if_vlm": content.get("visual_tokens_if_vlm"),
+        "degraded": content.get("degraded"),
+        "vlm_calls": content.get("vlm_calls"),
+        "prompt_tokens": content.get("prompt_tokens"),
+        "completion_tokens": content.get("completion_tokens"),
         "elapsed_s": page.elapsed_s,
         "error": error,
     }
 
 
-def _booked(booked: BookedEntry) -> dict[str, Any]:
+def _booked(booked: BookedEntry) -> schema.Booked:
     entry = booked.entry
     return {
         "entry_id": booked.entry_id,
-        "kind": str(entry.kind),
+        "kind": entry.kind,
         "booked_at": moment(entry.booked_at.timestamp()),
         "cost_centre": entry.payer.cost_centre,
         "model_id": entry.model_id,

@@ -116,8 +116,8 @@ ADVICE_OF: Final[Mapping[int, str]] = {
 log = structlog.get_logger()
 
 
-def status_of(error: DoctriageError) -> int:
-    return next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)
+def status_of(error: type[DoctriageError]) -> int:
+    return next((STATUS_OF[kind] for kind in error.__mro__ if kind in STATUS_OF), 500)
 
 
 def problem(
@@ -150,7 +150,7 @@ def problem(
 
 
 def problem_of(request: Request, error: DoctriageError) -> Response:
-    status = status_of(error)
+    status = status_of(type(error))
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request_failed", path=request.url.path, code=error.code, exc_info=error)
     faults = error.faults if isinstance(error, RequestInvalid) else ()

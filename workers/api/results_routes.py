@@ -13,12 +13,24 @@ from starlette.responses import Response, StreamingResponse
 
 from models.document_name import last_part
 from models.document_state import DocumentState
-from models.errors import DocumentFailed, FormatNotAcceptable, NotReady, ResultMissing, SubmissionNotOpen
+from models.errors import (
+    DocumentErased,
+    DocumentFailed,
+    DocumentNotFound,
+    FormatNotAcceptable,
+    NotReady,
+    RequestInvalid,
+    ResultExpired,
+    ResultMissing,
+    SubmissionNotOpen,
+)
 from pipeline.exports.formats import FORMATS, OutputFormat
 from pipeline.store.upload_records import UploadRecord
 from workers.api.answers import cached_by_etag, is_known, not_modified
+from workers.api.declared import ACCEPT, ATTACHED, IF_NONE_MATCH, VARY, Upload, problems, tagged, taking
 from workers.api.document_json import etag_of
 from workers.api.documents_routes import RETRY_AFTER_S, visible
+from workers.api.openapi import result_content
 from workers.api.parts import Asking, House
 from workers.cluster.wishes import Wishes
 
@@ -29,9 +41,28 @@ Named = Annotated[str | None, Query(alias="format")]
 router = APIRouter(prefix="/v1/documents/{upload_id}")
 
 
-@router.get("/result")
+@router.get(
+    "/result",
+    response_class=Response,
+    responses={
+        **tagged(content=result_content(), headers={**VARY, **ATTACHED}),
+        **problems(
+            404,
+            DocumentNotFound,
+            DocumentErased,
+            ResultMissing,
+            ResultExpired,
+            FormatNotAcceptable,
+            NotReady,
+            SubmissionNotOpen,
+            DocumentFailed,
+            RequestInvalid,
+        ),
+    },
+    openapi_extra=taking(ACCEPT, IF_NONE_MATCH),
+)
 def get_result(
-    request: Request, asking: Asking, parts: House, upload_id: str, named: Named = None
+    request: Request, asking: Asking, parts: House, upload_id: Upload, named: Named = None
 ) -> Response:
     """In the format that is named, or the first that the header Accept has, of the document's outputs."""
     record = visible(parts, asking, upload_id)

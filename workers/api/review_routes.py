@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints
 from starlette.responses import Response
 
-from models.errors import PageNotFound, RequestInvalid
+from models.errors import DocumentErased, DocumentNotFound, PageNotFound, RequestInvalid
 from pipeline.store.review_records import (
     PagesShown,
     PageToReview,
@@ -21,11 +19,16 @@ from pipeline.store.review_records import (
     new_review,
 )
 from pipeline.store.upload_records import UploadRecord
+from workers.api import schema
 from workers.api.access import Caller
 from workers.api.answers import json_answer
+from workers.api.cursors import LARGEST_NUMBER, place_of
+from workers.api.cursors import cursor as cursor_of
+from workers.api.declared import ATTACHED, NO_NUL, Upload, answer, problems
 from workers.api.document_json import moment
 from workers.api.documents_routes import visible
-from workers.api.pages_routes import LARGEST_NUMBER, Number
+from workers.api.links import OF_PAGES_TO_REVIEW
+from workers.api.pages_routes import Number
 from workers.api.parts import Asking, House
 from workers.reviews import label_lines
 
@@ -33,6 +36,7 @@ MOST_LISTED: Final = 200
 MOST_CLASSES: Final = 20
 MOST_REMARK_CHARACTERS: Final = 2_000
 LABELS_TYPE: Final = "application/jsonl"
+NO_PAGE: Final = (DocumentNotFound, DocumentErased, PageNotFound, RequestInvalid)
 
 ClassName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,40}$")]
 
@@ -44,10 +48,17 @@ class ReviewWords(BaseModel):
 
     needs_vlm: StrictBool
     classes: Annotated[tuple[ClassName, ...], Field(max_length=MOST_CLASSES)] = ()
-    remark: Annotated[str, Field(max_length=MOST_REMARK_CHARACTERS)] | None = None
+    remark: Annotated[str, Field(max_length=MOST_REMARK_CHARACTERS, pattern=NO_NUL)] | None = None
 
 
-@router.get("/reviews")
+@router.get(
+    "/reviews",
+    response_model=schema.PagesToReview,
+    responses={
+        200: answer("So many of them.", links=OF_PAGES_TO_REVIEW),
+        **problems(DocumentNotFound, DocumentErased, RequestInvalid),
+    },
+)
 def list_pages_to_review(
     asking: Asking,
     parts: House,
@@ -79,7 +90,16 @@ def list_pages_to_review(
     )
 
 
-@router.get("/reviews/labels")
+@router.get(
+    "/reviews/labels",
+    response_class=Response,
+    responses={
+        200: answer(
+            "Lines of JSON.", content={LABELS_TYPE: {"schema": {"type": "string"}}}, headers=ATTACHED
+        ),
+        **problems(),
+    },
+)
 def get_labels(asking: Asking, parts: House) -> Response:
     """A line a reviewed page, as ``docs/triage.md`` describes a corpus."""
     lines = label_lines(parts.store.reviews.reviewed_pages(_seen(asking)))
@@ -93,8 +113,12 @@ def get_labels(asking: Asking, parts: House) -> Response:
     )
 
 
-@router.get("/documents/{upload_id}/pages/{page_number}/review")
-def get_review(asking: Asking, parts: House, upload_id: str, page_number: Number) -> Response:
+@router.get(
+    "/documents/{upload_id}/pages/{page_number}/review",
+    response_model=schema.PageReviews,
+    responses=problems(404, *NO_PAGE),
+)
+def get_review(asking: Asking, parts: House, upload_id: Upload, page_number: Number) -> Response:
     """The caller's own, and those of others whom the caller may see."""
     reading_id = _reading_id(visible(parts, asking, upload_id), page_number)
     reviews = parts.store.reviews.of_page(reading_id, page_number)
@@ -108,9 +132,13 @@ def get_review(asking: Asking, parts: House, upload_id: str, page_number: Number
     )
 
 
-@router.put("/documents/{upload_id}/pages/{page_number}/review")
+@router.put(
+    "/documents/{upload_id}/pages/{page_number}/review",
+    response_model=schema.Review,
+    responses=problems(400, 404, 413, *NO_PAGE),
+)
 def put_review(
-    asking: Asking, parts: House, upload_id: str, page_number: Number, words: ReviewWords
+    asking: Asking, parts: House, upload_id: Upload, page_number: Number, words: ReviewWords
 ) -> Response:
     """The caller's last word on the page."""
     record = visible(parts, asking, upload_id)
@@ -126,8 +154,13 @@ def put_review(
     return json_answer(_review_json(review))
 
 
-@router.delete("/documents/{upload_id}/pages/{page_number}/review")
-def delete_review(asking: Asking, parts: House, upload_id: str, page_number: Number) -> Response:
+@router.delete(
+    "/documents/{upload_id}/pages/{page_number}/review",
+    status_code=204,
+    response_class=Response,
+    responses=problems(404, *NO_PAGE),
+)
+def delete_review(asking: Asking, parts: House, upload_id: Upload, page_number: Number) -> Response:
     """Take the caller's own back; nothing happens where there is none."""
     reading_id = _reading_id(visible(parts, asking, upload_id), page_number)
     parts.store.reviews.delete(reading_id, page_number, reviewer=asking.name)
@@ -150,20 +183,21 @@ def _no_page(record: UploadRecord, page_number: int) -> PageNotFound:
     )
 
 
-def _page_json(page: PageToReview) -> dict[str, Any]:
-    triage = {key: page.summary.get(key) for key in ("escalate", "reasons", "degraded")}
+def _page_json(page: PageToReview) -> schema.PageToReview:
     return {
         "id": page.place.upload_id,
         "page_number": page.place.page_number,
         "name": page.name,
         "cost_centre": page.cost_centre,
-        "route": str(page.route),
-        **triage,
+        "route": page.route,
+        "escalate": page.summary.get("escalate"),
+        "reasons": page.summary.get("reasons"),
+        "degraded": page.summary.get("degraded"),
         "review": None if page.needs_vlm is None else {"needs_vlm": page.needs_vlm},
     }
 
 
-def _review_json(review: Review) -> dict[str, Any]:
+def _review_json(review: Review) -> schema.Review:
     return {
         "reviewer": review.reviewer,
         "needs_vlm": review.needs_vlm,
@@ -174,18 +208,10 @@ def _review_json(review: Review) -> dict[str, Any]:
 
 
 def _cursor(place: ReviewPlace) -> str:
-    text = f"{place.created_at_s!r} {place.upload_id} {place.page_number}"
-    return base64.urlsafe_b64encode(text.encode("ascii")).decode("ascii").rstrip("=")
+    return cursor_of(place.created_at_s, place.upload_id, place.page_number)
 
 
 def _place(cursor: str) -> ReviewPlace:
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        seconds, upload_id, number = text.split(" ")
-        return ReviewPlace(
-            created_at_s=float(seconds), upload_id=upload_id, page_number=min(int(number), LARGEST_NUMBER)
-        )
-    except (ValueError, binascii.Error) as error:
-        raise RequestInvalid(
-            "the cursor is none; send next_cursor as it came", faults=(("cursor", "is no cursor"),)
-        ) from error
+    """Raises RequestInvalid."""
+    seconds, upload_id, page_number = place_of(cursor)
+    return ReviewPlace(created_at_s=seconds, upload_id=upload_id, page_number=page_number or LARGEST_NUMBER)

@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, WithJsonSchema, field_validator
 from pydantic_core import PydanticCustomError
 
 from models.choices import RoutePolicy, TriageProfile
 from models.document_name import MOST_PART_BYTES, fault_of_name
 from models.errors import RequestInvalid, SettingsError
 from models.pool import DEFAULT_PRIORITY
-from pipeline.chargeback.cost_centres import cost_centre_name
+from pipeline.chargeback.cost_centres import MOST_CHARACTERS, cost_centre_name
 from pipeline.exports.formats import DEFAULT_FORMATS, FORMATS
 from pipeline.settings import Settings
+from pipeline.store.json_text import json_text
 from workers.api.access import Caller
 from workers.cluster.wishes import Wishes
 
@@ -27,6 +28,37 @@ MOST_METADATA_BYTES: Final = 16 * 1024
 MOST_PASSWORD_CHARACTERS: Final = 1_000
 UNNAMED: Final = "document"
 KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+NAMES: Final = "|".join(FORMATS)
+OUTPUTS: Final = {
+    "type": "string",
+    "pattern": rf"^({NAMES})(,({NAMES}))*$",
+    "description": "Forms of the result, with commas.",
+}
+LANGUAGE: Final = "[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?"
+LANGUAGES: Final = {
+    "type": "string",
+    "pattern": rf"^{LANGUAGE}([+,]{LANGUAGE})*$",
+    "description": "Tesseract's codes, `eng+deu`, or `auto`.",
+}
+COST_CENTRE: Final = {
+    "type": "string",
+    "maxLength": MOST_CHARACTERS,
+    "pattern": r"^[^/\s]([^/\s]| [^/\s])*(/[^/\s]([^/\s]| [^/\s])*)?$",
+    "description": "Who pays: TEAM or TEAM/PROJECT, the key's own or a project of it.",
+}
+METADATA: Final = {
+    "type": "object",
+    "description": "A JSON object of the sender's own.",
+}
+CALLBACK_URL: Final = {
+    "type": "string",
+    "format": "uri",
+    "pattern": "^https?://",
+    "description": "Who is told when it is over.",
+}
+"""All fields are sent as text, ``metadata`` as JSON."""
 
 
 class UploadFields(BaseModel):
@@ -37,13 +69,13 @@ class UploadFields(BaseModel):
     name: str | None = None
     route: RoutePolicy | None = None
     profile: TriageProfile | None = None
-    languages: str | None = None
-    cost_centre: str | None = None
+    languages: Annotated[str, WithJsonSchema(LANGUAGES)] | None = None
+    cost_centre: Annotated[str, WithJsonSchema(COST_CENTRE)] | None = None
     priority: Annotated[int, Field(ge=0, le=9)] = DEFAULT_PRIORITY
-    outputs: tuple[str, ...] = DEFAULT_FORMATS
+    outputs: Annotated[tuple[str, ...], WithJsonSchema(OUTPUTS)] = DEFAULT_FORMATS
     password: Annotated[SecretStr, Field(max_length=MOST_PASSWORD_CHARACTERS)] | None = None
-    metadata: dict[str, Any] | None = None
-    callback_url: str | None = None
+    metadata: Annotated[dict[str, Any], WithJsonSchema(METADATA)] | None = None
+    callback_url: Annotated[str, WithJsonSchema(CALLBACK_URL)] | None = None
 
     @field_validator("outputs", mode="before")
     @classmethod
@@ -62,10 +94,13 @@ class UploadFields(BaseModel):
             raise _fault(f"send at most {MOST_METADATA_BYTES:,} bytes")
         try:
             parsed = json.loads(text, parse_constant=_no_number)
+            kept = json.loads(json_text(parsed))
         except (ValueError, RecursionError) as error:
             raise _fault("send a JSON object") from error
         if not isinstance(parsed, dict):
             raise _fault("send a JSON object")
+        if kept != parsed:
+            raise _fault("leave out NUL and halves of characters, which cannot be kept")
         return parsed
 
     @field_validator("name")

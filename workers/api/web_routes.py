@@ -12,9 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import workers.web
-from models.errors import PageNotFound
+from models.errors import DocumentErased, DocumentNotFound, PageNotFound, RequestInvalid
 from pipeline.exports.html import page_html
+from workers.api import schema
 from workers.api.answers import is_known, json_answer
+from workers.api.declared import Upload, answer, problems
 from workers.api.documents_routes import visible
 from workers.api.pages_routes import Number
 from workers.api.parts import Asking, House
@@ -80,7 +82,7 @@ def get_file(request: Request, path: str) -> Response:
     return _answer(request, path)
 
 
-@asked_by_the_page.get("/me")
+@asked_by_the_page.get("/me", response_model=schema.Caller, responses=problems())
 def get_caller(asking: Asking) -> Response:
     """Who asks, for which cost centre, and how far that goes."""
     return json_answer(
@@ -93,8 +95,15 @@ def get_caller(asking: Asking) -> Response:
     )
 
 
-@asked_by_the_page.get("/documents/{upload_id}/pages/{page_number}/html")
-def get_page_html(asking: Asking, parts: House, upload_id: str, page_number: Number) -> Response:
+@asked_by_the_page.get(
+    "/documents/{upload_id}/pages/{page_number}/html",
+    response_class=Response,
+    responses={
+        200: answer("A part of an HTML document.", content={"text/html": {"schema": {"type": "string"}}}),
+        **problems(404, DocumentNotFound, DocumentErased, PageNotFound, RequestInvalid),
+    },
+)
+def get_page_html(asking: Asking, parts: House, upload_id: Upload, page_number: Number) -> Response:
     """The page's Markdown as HTML, of which a browser runs nothing: a part of a document, without a frame."""
     record = visible(parts, asking, upload_id)
     page = (

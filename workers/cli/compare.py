@@ -11,7 +11,7 @@ from workers.cli.arguments import named_path
 
 if TYPE_CHECKING:
     from pipeline.chargeback.quote_comparison import Comparison
-    from pipeline.chargeback.quote_file import SavedQuote
+    from pipeline.chargeback.saved_quote import SavedQuote
     from pipeline.settings import Settings
 
 

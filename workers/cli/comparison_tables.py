@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.chargeback.quote_comparison import Compared, Comparison, DifferingPage
-from pipeline.chargeback.quote_file import SavedQuote
+from pipeline.chargeback.saved_quote import SavedQuote
 from workers.cli.chargeback_tables import UNPRICED, shown_amount
 from workers.cli.printable import printable
 from workers.cli.quote_tables import NAMES, shown_range

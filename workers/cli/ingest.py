@@ -44,7 +44,7 @@ from workers.cli.reading_options import (
 from workers.cli.remote_ingest import ServerUrl, read_with_server, refuse_what_the_server_decides
 
 if TYPE_CHECKING:
-    from pipeline.chargeback.quote_file import SavedQuote
+    from pipeline.chargeback.saved_quote import SavedQuote
     from pipeline.settings import Settings
     from workers.events import IngestReport, IngestRequest
 

@@ -10,8 +10,9 @@ from models.page import Route
 from pipeline.chargeback.call_estimate import Estimate
 from pipeline.chargeback.quote import QuotedDocument, QuoteTerms, make_quote, over_all_pages
 from pipeline.chargeback.quote_comparison import Compared, Comparison, DifferingPage, compare
-from pipeline.chargeback.quote_file import SavedQuote, saved
+from pipeline.chargeback.quote_file import saved
 from pipeline.chargeback.quote_pages import unread_page
+from pipeline.chargeback.saved_quote import SavedQuote
 from tests.unit.chargeback.quoted import NAME, PRICES, called, document, page, read
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
