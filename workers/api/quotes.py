@@ -20,7 +20,7 @@ from workers.logs import set_up_service_logs
 from workers.pool import interrupts_held_back, kill_group
 
 if TYPE_CHECKING:
-    from pipeline.chargeback.quote_file import SavedQuote
+    from pipeline.chargeback.saved_quote import SavedQuote
 
 QUOTE_LIMIT_S: Final = 900.0
 

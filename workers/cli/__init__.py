@@ -37,6 +37,7 @@ from workers.cli.explain import explain_command
 from workers.cli.export import export_command
 from workers.cli.ingest import ingest_command
 from workers.cli.keys import keys_app
+from workers.cli.openapi import openapi_command
 from workers.cli.plan import plan_command
 from workers.cli.prices import prices_app
 from workers.cli.printable import printable
@@ -77,6 +78,7 @@ app.add_typer(chargeback_app, name="chargeback")
 app.add_typer(budget_app, name="budget")
 app.add_typer(keys_app, name="keys")
 app.command("serve")(serve_command)
+app.command("openapi")(openapi_command)
 app.command("worker")(worker_command)
 app.command("beat")(beat_command)
 app.command("doctor")(doctor_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,6 +14,7 @@ import pytest
 
 from tests.api_server import ApiServer, Json, api_server
 from tests.integration.api.conftest import MOST_UPLOAD_BYTES
+from workers.api.cursors import cursor
 
 FILE = {"file": ("a.pdf", b"%PDF-1.4")}
 
@@ -43,6 +45,13 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
         "POST",
         "/v1/documents",
         {"files": FILE, "data": {"metadata": "[1]"}},
+        422,
+        "request_invalid",
+    ),
+    "a number that JSON has not": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"metadata": '{"a": 1e400}'}},
         422,
         "request_invalid",
     ),
@@ -103,6 +112,29 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
         "body_too_large",
     ),
     "a cursor that is none": ("GET", "/v1/documents?cursor=!!", {}, 422, "request_invalid"),
+    "a cursor without a time": (
+        "GET",
+        "/v1/documents?cursor=" + cursor(math.nan, "0" * 32),
+        {},
+        422,
+        "request_invalid",
+    ),
+    "a cursor without a document": (
+        "GET",
+        "/v1/reviews?cursor=" + cursor(1.0, "x", 1),
+        {},
+        422,
+        "request_invalid",
+    ),
+    "a cursor behind all pages": (
+        "GET",
+        "/v1/reviews?cursor=" + cursor(1.0, "0" * 32, 2**63),
+        {},
+        422,
+        "request_invalid",
+    ),
+    "a NUL": ("GET", "/v1/documents?name=%00", {}, 422, "request_invalid"),
+    "a number for a day": ("GET", "/v1/chargeback?from=20261201", {}, 422, "request_invalid"),
     "no number": ("GET", "/v1/documents?limit=many", {}, 422, "request_invalid"),
     "days that are none": ("GET", "/v1/chargeback?from=2026-02-02&to=2026-02-01", {}, 422, "request_invalid"),
     "no month": ("GET", "/v1/budgets?month=soon", {}, 422, "request_invalid"),

@@ -20,7 +20,15 @@ def test_pages_in_a_row_are_a_range() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nonsense", "reading;a-b", "reading;1-999999999", "reading;" + "1-60000," * 1_000]
+    "text",
+    [
+        "",
+        "nonsense",
+        "reading;a-b",
+        "reading;1-999999999",
+        "reading;1-" + "9" * 30,
+        "reading;" + "1-60000," * 1_000,
+    ],
 )
 def test_of_an_id_that_is_none_nothing_was_heard(text: str) -> None:
     assert Told.from_id(text).pages == set()
