@@ -6,6 +6,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Two workers: the suite starts Tesseract and worker processes of its own, and more do not fit two cores.
 PYTEST_WORKERS ?= 2
+# A module stays with one of them, so what its tests share, a server or a whole ingest, is made once; in the order of
+# the folders, so that the long ones are not last.
+PYTEST_SHARES := --dist loadscope --no-loadscope-reorder
 # Where `make test-vllm` keeps vLLM, 2.5 GB: elsewhere, it outlives this folder.
 VLLM_VENV ?= .venv-vllm
 # Where `make test` keeps the validator of FOCUS files, 0.6 GB, if there is the Python 3.12 that it needs.
@@ -39,7 +42,7 @@ run: install
 	$(BIN)/doctriage ingest samples --out out
 
 test: $(VENV)/dev.stamp test-packages $(if $(PYTHON312),$(FOCUS_VENV)/focus.stamp)
-	OMP_THREAD_LIMIT=1 FOCUS_VENV=$(FOCUS_VENV) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+	OMP_THREAD_LIMIT=1 FOCUS_VENV=$(FOCUS_VENV) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_SHARES) $(PYTEST_ARGS)
 
 test-vllm: $(VENV)/dev.stamp $(VLLM_VENV)/checkpoints.stamp
 	$(BIN)/python -m pytest tests/vllm --vllm-venv $(VLLM_VENV) $(PYTEST_ARGS)

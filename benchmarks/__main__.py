@@ -65,7 +65,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few pages, to see that it works")
     options = parser.parse_args(arguments)
     if options.quick:
-        options.pages, options.rounds, options.memory_pages = 3, 1, 6
+        options.pages, options.rounds, options.memory_pages = 3, 1, 2
     return options
 
 

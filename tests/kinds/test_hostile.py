@@ -19,7 +19,11 @@ from tests.kinds.judging import occurs, plain, read_output, read_rows
 pytestmark = pytest.mark.slow
 
 LONGEST_RUN_S = 450
-MEMORY_LIMIT_BYTES = 2 * 2**30
+LIMITS = {
+    "DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES": str(2 * 2**30),
+    # what never ends takes all of it
+    "DOCTRIAGE_RASTERISE__TIMEOUT_S": "20",
+}
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +32,7 @@ def hostile_run(run_once: Callable[[str, Callable[[Path], Run]], Run]) -> Run:
         (folder / "in").mkdir()
         for file in hostile.all_hostile():
             (folder / "in" / file.name).write_bytes(file.content)
-        limit = {"DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES": str(MEMORY_LIMIT_BYTES)}
-        return ingest("in", out=folder / "out", home=folder / "home", cwd=folder, environment=limit)
+        return ingest("in", out=folder / "out", home=folder / "home", cwd=folder, environment=LIMITS)
 
     return run_once("hostile", start)
 
