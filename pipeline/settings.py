@@ -263,7 +263,8 @@ class ApiSettings(Section):
     """``doctriage serve``. An upload has no more than ``max_upload_bytes``, None for those that intake takes, and at
     most ``max_uploads_at_once`` arrive at a time; the next ones wait ``upload_wait_s`` for a place before they are sent
     away, and one that sends nothing for ``upload_idle_s`` is given up. At most
-    ``max_event_streams`` follow documents at a time. ``drawing_processes`` draw pages that are looked at.
+    ``max_event_streams`` follow documents at a time. ``drawing_processes`` draw pages that are looked at,
+    ``export_processes`` make outputs that were not asked for with the document.
 
     ``requests_per_min`` and ``max_open_documents`` are the limits of a key that has none of its own,
     ``failed_logins_per_min`` that of an address.
@@ -280,6 +281,7 @@ class ApiSettings(Section):
     upload_idle_s: Seconds = 60
     max_event_streams: int = Field(default=200, ge=1, le=10_000)
     drawing_processes: int = Field(default=1, ge=1, le=16)
+    export_processes: int = Field(default=1, ge=1, le=16)
     requests_per_min: int = Field(default=600, ge=1, le=10_000)
     failed_logins_per_min: int = Field(default=20, ge=1, le=10_000)
     max_open_documents: int = Field(default=1_000, ge=1)

@@ -72,7 +72,7 @@ class Exporter:
                 source=read.source,
                 stem=out_dir / stem,
                 formats=formats,
-                original=partial(self._original, read.document),
+                original=partial(self.original, read.document),
             )
         except ReadingUnfinished as error:
             raise PageNotFound(f"{read.source}: {BEING_READ}") from error
@@ -81,16 +81,17 @@ class Exporter:
     def write_file(self, read: ReadDocument, name: str, path: Path) -> None:
         """One format into a file or pipe that is named. Raises what ``write_files`` raises."""
         with named_file(path) as stream:
-            self._write(read, name, stream.buffer)
+            self.write(read, name, stream.buffer)
 
     def write_to(self, read: ReadDocument, name: str, stream: BinaryIO) -> None:
         """One format to a stream, which gets nothing when anything is raised."""
         with tempfile.TemporaryFile() as whole:
-            self._write(read, name, whole)
+            self.write(read, name, whole)
             whole.seek(0)
             shutil.copyfileobj(whole, stream)
 
-    def _write(self, read: ReadDocument, name: str, stream: BinaryIO) -> None:
+    def write(self, read: ReadDocument, name: str, stream: BinaryIO) -> None:
+        """One format to a stream, which may have got a part of it when anything is raised."""
         try:
             for output in self._outputs(read, name):
                 output.write(stream)
@@ -104,11 +105,12 @@ class Exporter:
             document=read.document,
             source=read.source,
             formats=[name],
-            original=partial(self._original, read.document),
+            original=partial(self.original, read.document),
         )
 
-    def _original(self, document: Document) -> Original:
-        """With the password that opens it. Raises ``DocumentEncrypted`` where none does."""
+    def original(self, document: Document) -> Original:
+        """With the password that opens it. Raises ``DocumentEncrypted`` where none does, ``BlobMissing``,
+        ``BlobDamaged`` and ``StoreUnavailable``."""
         original = original_of(document, self.blobs, self.settings, None)
         if document.media_type is not MediaType.PDF:
             return original

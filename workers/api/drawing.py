@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
-import queue
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
 from models.document import Document
-from models.errors import DoctriageError, PageFailed, PageNotFound, PageTimedOut, WorkerCrashed
+from models.errors import DoctriageError, PageFailed, PageNotFound
 from pipeline.blobs import BlobStore
 from pipeline.settings import Settings
+from workers.api.child import START_S, Children
 from workers.child_process import begin_child
 from workers.logs import set_up_service_logs
-from workers.pool import interrupts_held_back, kill_group
 
-DRAWN_BY_ONE: Final = 500
-"""Pictures, before a process is replaced by a fresh one."""
-
-START_S: Final = 30.0
 JPEG_QUALITY: Final = 85
 
 
@@ -44,79 +36,19 @@ class Drawing:
     """``draw`` from any thread: as many at a time as there are processes, and the others wait."""
 
     def __init__(self, settings: Settings) -> None:
-        self._idle: queue.SimpleQueue[_Painter] = queue.SimpleQueue()
-        for _ in range(settings.api.drawing_processes):
-            self._idle.put(_Painter(settings))
-        self._count = settings.api.drawing_processes
+        self._painters = Children(
+            _paint, settings, name="doctriage-painter", count=settings.api.drawing_processes
+        )
         self._limit_s = 2 * settings.rasterise.timeout_s + START_S
 
     def draw(self, order: PictureOrder) -> bytes:
         """A PNG or JPEG file. Raises ``PageFailed``, ``BlobMissing``, ``StoreUnavailable`` and others as the stages
         do."""
-        try:
-            painter = self._idle.get(timeout=self._limit_s)
-        except queue.Empty as error:
-            raise PageTimedOut("too many pages are being drawn; try again") from error
-        try:
-            return painter.draw(order, limit_s=self._limit_s)
-        finally:
-            self._idle.put(painter)
+        drawn: bytes = self._painters.answer(order, what=f"page {order.page_number}", limit_s=self._limit_s)
+        return drawn
 
     def close(self) -> None:
-        for _ in range(self._count):
-            with suppress(queue.Empty):
-                self._idle.get(timeout=1.0).end()
-
-
-class _Painter:
-    """One place for a process, which is started with the first picture."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
-        self._drawn = 0
-        self._lock = threading.Lock()
-
-    def draw(self, order: PictureOrder, *, limit_s: float) -> bytes:
-        with self._lock:
-            connection = self._connected()
-            try:
-                connection.send(order)
-                if not connection.poll(limit_s):
-                    self.end()
-                    raise PageTimedOut(f"page {order.page_number}: drawing it takes more than {limit_s:g} s")
-                answer: bytes | DoctriageError = connection.recv()
-            except (EOFError, BrokenPipeError, ConnectionResetError) as error:
-                self.end()
-                raise WorkerCrashed(f"page {order.page_number}: whoever drew it died over it") from error
-            self._drawn += 1
-            if self._drawn >= DRAWN_BY_ONE:
-                self.end()
-            if isinstance(answer, DoctriageError):
-                raise answer
-            return answer
-
-    def end(self) -> None:
-        if self._process is not None and self._connection is not None:
-            kill_group(self._process)
-            self._process.join()
-            self._connection.close()
-        self._process = self._connection = None
-        self._drawn = 0
-
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            context = multiprocessing.get_context("spawn")
-            ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_paint, args=(theirs, self._settings), name="doctriage-painter", daemon=True
-            )
-            with interrupts_held_back():
-                process.start()
-            theirs.close()
-            self._process, self._connection = process, ours
-        return self._connection
+        self._painters.close()
 
 
 def _paint(connection: Connection, settings: Settings) -> None:

@@ -20,6 +20,7 @@ from workers.tickets import Tickets
 
 if TYPE_CHECKING:
     from workers.api.drawing import Drawing
+    from workers.api.exports import Exports
     from workers.api.readiness import Readiness
 
 RETRY_AFTER_S = 5
@@ -89,6 +90,8 @@ class Parts:
     quotes: Gate
     pictures: Gate
     drawing: Drawing
+    exporting: WaitingGate
+    exports: Exports
     readiness: Readiness
 
     @property

@@ -19,6 +19,7 @@ from pipeline.store import Store, open_store
 from workers.api.access import open_access, require_loopback
 from workers.api.app import make_app
 from workers.api.drawing import Drawing
+from workers.api.exports import Exports
 from workers.api.metrics import ApiMetrics
 from workers.api.parts import Gate, Parts, WaitingGate
 from workers.api.readiness import Readiness
@@ -39,6 +40,9 @@ GRACE_S: Final = 5
 QUOTES_AT_ONCE: Final = 1
 PICTURES_WAITING: Final = 8
 """For each process that draws: each waits in a thread, and the others are needed too."""
+
+EXPORT_WAIT_S: Final = 30.0
+"""What an output waits for its turn to be made."""
 
 BACKLOG: Final = 512
 
@@ -103,7 +107,10 @@ def _parts(
     blobs = BlobStore(settings.home, settings.blobs, owner=owner)
     blobs.require()
     OrphanBytes(store, blobs).look()
-    with contextlib.closing(Drawing(settings)) as drawing:
+    with (
+        contextlib.closing(Drawing(settings)) as drawing,
+        contextlib.closing(Exports(settings)) as exports,
+    ):
         yield Parts(
             settings=settings,
             store=store,
@@ -118,6 +125,10 @@ def _parts(
             quotes=Gate(QUOTES_AT_ONCE, "quotes"),
             pictures=Gate(PICTURES_WAITING * settings.api.drawing_processes, "pictures"),
             drawing=drawing,
+            exporting=WaitingGate(
+                settings.api.export_processes, "outputs that are made", wait_s=EXPORT_WAIT_S
+            ),
+            exports=exports,
             readiness=Readiness(settings, store, blobs, tickets, pool),
         )
 

@@ -175,9 +175,9 @@ class Client:
     def result(
         self, document_id: str, output: str = "markdown", *, to: Path | str | None = None
     ) -> bytes | Path:
-        """One of the document's outputs, such as ``markdown`` or ``json``: its bytes, or the file ``to`` that they are
-        written to as they come, whole or not at all. Raises ``NotReady``, ``DocumentFailed``, ``ResultMissing``,
-        ``ResultExpired`` and ``OutputNotWritable``."""
+        """The document in any format, such as ``markdown`` or ``json``, asked for before or not: its bytes, or the file
+        ``to`` that they are written to as they come, whole or not at all. Raises ``NotReady``, ``DocumentFailed``,
+        ``OutputImpossible``, ``DocumentEncrypted``, ``BlobMissing`` and ``OutputNotWritable``."""
         asked = Asked(method="GET", path=f"{_path(document_id)}/result", params={"format": output})
         if to is None:
             return self._connection.ask(asked).content
