@@ -66,7 +66,7 @@ def test_a_document_is_read_and_fetched_in_the_form_that_is_asked_for(server: Ap
         markdown = client.get(f"{here}/result")
         assert "harbour master" in markdown.text
         assert "scan.tif.md" in markdown.headers["content-disposition"]
-        as_json = client.get(f"{here}/result", headers={"accept": "text/html, application/json;q=0.9"})
+        as_json = client.get(f"{here}/result", headers={"accept": "image/png, application/json;q=0.9"})
         assert as_json.json()["page_count"] == 2
         assert "harbour" in client.get(f"{here}/result", params={"format": "text"}).text
         etag = markdown.headers["etag"]
