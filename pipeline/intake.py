@@ -144,7 +144,9 @@ def _facts(
 
 
 def sniffed_media_type(head: bytes) -> MediaType:
-    """The format by the first bytes of a file. Raises ``UnsupportedMediaType``."""
+    """The format by the first ``HEAD_BYTES`` of a file. Raises ``EmptyFile`` and ``UnsupportedMediaType``."""
+    if not head:
+        raise EmptyFile("the file is empty; get it again and submit that")
     found = magic.from_buffer(head, mime=True)
     media_type = _MEDIA_TYPES.get(found)
     if media_type is not None:
@@ -184,8 +186,6 @@ def _read_once(path: Path, max_bytes: int) -> tuple[str, int, bytes]:
         raise SourceUnreadable(
             f"cannot be read ({reason}); copy it to a local folder and submit again"
         ) from error
-    if not byte_count:
-        raise EmptyFile("the file is empty; get it again and submit that")
     return digest.hexdigest(), byte_count, head
 
 

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from models.errors import BodyMalformed, UploadTooSlow
 from pipeline.blobs import BlobStore, Snapshot
+from pipeline.intake import HEAD_BYTES, sniffed_media_type
 from workers.api.form import FormParser, boundary_of, too_many_bytes
 
 CHUNK_BYTES: Final = 2**20
@@ -35,7 +36,8 @@ class Arrival:
 
 async def received(request: Request, blobs: BlobStore, *, max_bytes: int, idle_s: float) -> Arrival:
     """The caller keeps or discards its snapshot. Raises BodyMalformed, BodyUnsupported, RequestInvalid, TooManyBytes,
-    UploadTooSlow and StoreUnavailable; nothing is left of it then."""
+    UploadTooSlow, StoreUnavailable, and EmptyFile and UnsupportedMediaType for a file that cannot be a document;
+    nothing is left of it then."""
     chunks = aiter(request.stream())
     try:
         parser = FormParser(boundary_of(request.headers.get("content-type")), max_bytes)
@@ -77,6 +79,9 @@ class _File:
         self._byte_count = 0
 
     def write(self, chunk: bytes) -> None:
+        """The first chunk is large, or it is all. Raises EmptyFile and UnsupportedMediaType for it."""
+        if not self._byte_count:
+            sniffed_media_type(chunk[:HEAD_BYTES])
         self._digest.update(chunk)
         self._byte_count += len(chunk)
         self._writer.write(chunk)

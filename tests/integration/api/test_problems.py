@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -233,11 +234,36 @@ def test_a_large_file_is_refused_while_it_is_sent(server: ApiServer) -> None:
     assert server.files("incoming") == []
 
 
-def test_what_is_no_document_fails_with_its_reason(server: ApiServer) -> None:
-    upload_id = server.send(("notes.txt", b"just some words\n" * 50)).json()["id"]
+@pytest.mark.parametrize("path", ["/v1/documents", "/v1/quotes"])
+@pytest.mark.parametrize(
+    ("content", "status", "code"),
+    [
+        (b"just some words\n" * 50, 415, "unsupported_media_type"),
+        (b"<!DOCTYPE html><html><body>a page</body></html>", 415, "unsupported_media_type"),
+        (b"PK\x05\x06" + bytes(18), 415, "unsupported_media_type"),
+        (b"\x7fELF\x02\x01\x01" + bytes(2 * 2**20), 415, "unsupported_media_type"),
+        (b"", 422, "empty_file"),
+    ],
+    ids=["text", "web page", "archive", "program", "empty"],
+)
+def test_what_is_no_document_is_refused_and_leaves_nothing(
+    server: ApiServer, path: str, content: bytes, status: int, code: str
+) -> None:
+    with server.client() as client:
+        before = server.rows("SELECT count(*) FROM uploads")
+        problem = assert_problem(client.post(path, files={"file": ("a.pdf", content)}), status, code)
+    assert problem["advice"]
+    assert server.rows("SELECT count(*) FROM uploads") == before
+    assert server.rows("SELECT 1 FROM arriving_blobs") == []
+    assert hashlib.sha256(content).hexdigest() not in server.files("blobs")
+    assert server.files("incoming") == []
+
+
+def test_a_document_that_cannot_be_read_fails_with_its_reason(server: ApiServer) -> None:
+    upload_id = server.send(("broken.pdf", b"%PDF-1.4\nbroken")).json()["id"]
     document = server.await_end(upload_id)
     assert document["state"] == "failed"
-    assert document["error"]["code"] == "unsupported_media_type"
+    assert document["error"]["code"] == "document_corrupt"
     with server.client() as client:
         assert_problem(client.get(f"/v1/documents/{upload_id}/result"), 409, "document_failed")
         assert_problem(client.get(f"/v1/documents/{upload_id}/pages/1"), 404, "page_not_found")
@@ -262,7 +288,7 @@ def test_uploads_are_bounded_in_number_in_time_and_in_memory(tmp_path: Path) -> 
         assert said.startswith(b"HTTP/1.1 408 ")
         assert trickled(server, f"{HEAD}{FORM}Content-Length: 100000\n\n", PART).startswith(b"HTTP/1.1 408 ")
         peak_before = _peak_memory_bytes(server)
-        assert server.send(("zeros.bin", bytes(200 * 2**20))).status_code == 202
+        assert server.send(("zeros.pdf", b"%PDF-1.4\n" + bytes(200 * 2**20))).status_code == 202
         assert _peak_memory_bytes(server) - peak_before < 64 * 2**20
         assert server.files("incoming") == []
 

@@ -10,6 +10,7 @@ import pytest
 
 from models.errors import (
     CredentialsRefused,
+    DocumentCorrupt,
     DocumentErased,
     DocumentInUse,
     DocumentNotFound,
@@ -107,13 +108,16 @@ def is_erased(client: Client, document_id: str) -> bool:
 
 def test_what_cannot_be_read_fails_and_says_why(house: KeyedServer, tmp_path: Path) -> None:
     (tmp_path / "notes.bin").write_text("not a scan", encoding="utf-8")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4\nbroken")
     with house.client() as client:
-        document = client.wait(client.submit(tmp_path / "notes.bin").id)
+        with pytest.raises(UnsupportedMediaType, match="convert it to PDF"):
+            client.submit(tmp_path / "notes.bin")
+        document = client.wait(client.submit(tmp_path / "broken.pdf").id)
         assert document.state is DocumentState.FAILED
         assert document.error is not None
-        assert document.error.code == UnsupportedMediaType.code
+        assert document.error.code == DocumentCorrupt.code
         with pytest.raises(RequestInvalid, match=r"priority.*9") as refused:
-            client.submit(tmp_path / "notes.bin", priority=12)
+            client.submit(tmp_path / "broken.pdf", priority=12)
         assert [name for name, _ in refused.value.faults] == ["priority"]
 
 
