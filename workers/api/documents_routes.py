@@ -18,6 +18,7 @@ from models.errors import (
     DocumentErased,
     DocumentInUse,
     DocumentNotFound,
+    EmptyFile,
     IdempotencyKeyReused,
     PoolBusy,
     RequestInvalid,
@@ -25,6 +26,7 @@ from models.errors import (
     TooManyAtOnce,
     TooManyBytes,
     TooManyOpenDocuments,
+    UnsupportedMediaType,
     UploadTooSlow,
 )
 from pipeline.store.upload_records import UploadFilter, UploadPlace, UploadRecord
@@ -85,6 +87,8 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
             BodyUnsupported,
             RequestInvalid,
             TooManyBytes,
+            EmptyFile,
+            UnsupportedMediaType,
             UploadTooSlow,
             IdempotencyKeyReused,
             CallbackUrlRefused,
