@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Position, expect
 
+from pipeline.exports.formats import FORMATS
 from tests.acceptance.web.browsing import (
     PHONE,
     ZOOMED,
@@ -126,6 +127,34 @@ def shows_the_bill(page: Page, statement: dict[str, Any]) -> None:
     expect(page.get_by_role("img", name=re.compile("^Cost by day"))).to_be_visible()
 
 
+def test_every_format_is_offered_and_saved_the_documents_own_first(
+    site: Site, browser: Browser, table: str
+) -> None:
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        page.goto(f"/#/documents/{table}")
+        menu = page.locator(".head .menu")
+        opener = menu.locator("summary")
+        tab_to(page, opener)
+        page.keyboard.press("Enter")
+        own = menu.get_by_role("group", name="Asked for").get_by_role("button")
+        others = menu.get_by_role("group", name="Other formats").get_by_role("button")
+        assert own.all_inner_texts() == ["Markdown", "JSON"]
+        assert len(others.all_inner_texts()) == len(FORMATS) - 2
+        page.keyboard.press("Escape")
+        expect(own.first).to_be_hidden()
+        expect(opener).to_be_focused()
+        page.keyboard.press("Enter")
+        tab_to(page, others.filter(has_text="Searchable PDF"))
+        with page.expect_download() as download:
+            page.keyboard.press("Enter")
+        assert download.value.suggested_filename == "ruled_table.pdf.searchable.pdf"
+        assert download.value.path().read_bytes().startswith(b"%PDF-")
+        expect(page.locator("#says")).to_have_text("Searchable PDF of ruled_table.pdf is saved")
+        expect(opener).to_be_focused()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_anybody_out_on_any_view(site: Site, browser: Browser, table: str, scheme: str) -> None:
     with watched(browser, site.url, color_scheme=scheme) as tab:
@@ -157,10 +186,18 @@ def views(page: Page, upload_id: str) -> list[Any]:
         expect(page.locator(".document").first).to_be_visible()
         page.locator(".options summary").first.click()
 
+    def downloads() -> None:
+        page.locator(f"[data-id='{upload_id}'] summary").click()
+        expect(page.get_by_role("button", name="Docling JSON")).to_be_visible()
+
     def document() -> None:
         page.goto(f"/#/documents/{upload_id}")
         expect(page.locator(".sheet img")).to_have_attribute("src", re.compile("^blob:"))
         page.locator(".review summary").click()
+
+    def menu() -> None:
+        page.locator(".head .menu summary").click()
+        expect(page.get_by_role("button", name="Docling JSON")).to_be_visible()
 
     def tab(name: str) -> Any:
         def choose() -> None:
@@ -182,7 +219,18 @@ def views(page: Page, upload_id: str) -> list[Any]:
         page.goto("/#/chargeback")
         expect(page.get_by_role("table").first).to_be_visible()
 
-    return [documents, document, tab("Markdown"), tab("Tables"), tab("Attempts"), keys, reviews, chargeback]
+    return [
+        documents,
+        downloads,
+        document,
+        menu,
+        tab("Markdown"),
+        tab("Tables"),
+        tab("Attempts"),
+        keys,
+        reviews,
+        chargeback,
+    ]
 
 
 def test_everything_is_done_with_the_keyboard_alone(site: Site, browser: Browser, table: str) -> None:

@@ -1,7 +1,7 @@
 // Pieces that several views are made of.
 
 import { Problem, saved } from "./api.js";
-import { h } from "./dom.js";
+import { h, replaced, say } from "./dom.js";
 import { count, measure, plural, ROUTES, words } from "./format.js";
 import { noticeIn } from "./notices.js";
 
@@ -45,16 +45,20 @@ export function pageProgress(one) {
   ];
 }
 
+// Every format: what was asked for with the document, then what is made of it now.
 export function downloadMenu(one, place) {
-  const made = FORMATS.filter(([format]) => (one.outputs ?? []).includes(format));
-  if (made.length === 0) return null;
-  const menu = h("details", { class: "menu" }, h("summary", { class: "button", "aria-label": `Download ${one.name}` }, "Download"), h("ul", {}, made.map(([format, label]) => h(
-    "li", {}, h("button", { type: "button", class: "plain", on: { click: () => { menu.open = false; download(one, format, place); } } }, label),
+  const isOwn = ([format]) => (one.outputs ?? []).includes(format);
+  const group = (heading, formats) => formats.length > 0 && h("div", { role: "group", "aria-label": heading }, h("p", { class: "menu-head", "aria-hidden": "true" }, heading), h("ul", {}, formats.map((format) => h(
+    "li", {}, h("button", { type: "button", class: "plain", on: { click: () => { shut(); download(one, format, place); } } }, format[1]),
   ))));
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
+  const menu = h("details", { class: "menu" }, h("summary", { class: "button", "aria-label": `Download ${one.name}` }, "Download"),
+    h("div", { class: "menu-list" }, group("Asked for", FORMATS.filter(isOwn)), group("Other formats", FORMATS.filter((format) => !isOwn(format)))));
+  const shut = () => {
     menu.open = false;
     menu.querySelector("summary").focus();
+  };
+  menu.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && menu.open) shut();
   });
   menu.addEventListener("focusout", (event) => {
     if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
@@ -71,10 +75,14 @@ export function figureTable(caption, columns, rows) {
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell))))));
 }
 
-async function download(one, format, place) {
-  place.replaceChildren();
+async function download(one, [format, label], place) {
+  const told = `${label} of ${one.name} is on its way…`;
+  replaced(place, h("p", { class: "quiet" }, told));
+  say(told);
   try {
     await saved(`/v1/documents/${encodeURIComponent(one.id)}/result?format=${format}`, `${one.name}.${format}`);
+    place.replaceChildren();
+    say(`${label} of ${one.name} is saved`);
   } catch (error) {
     noticeIn(place)(error instanceof Problem ? error : new Problem({ detail: "the file could not be saved", advice: "try again" }));
   }
