@@ -35,6 +35,7 @@ def test_a_document_is_sent_watched_looked_at_overruled_and_billed(site: Site, b
         assert "Styrene-Acrylonitrile" in saved(page, row, "Markdown").read_text(encoding="utf-8")
         row.get_by_role("link", name="mixed.pdf").click()
         expect(page.get_by_role("heading", name="mixed.pdf")).to_be_focused()
+        expect(page.locator("#document-cost")).to_contain_text("USD")
         upload_id = page.url.rpartition("/")[2]
         shows_the_boxes_of(page, site.ask(f"/v1/documents/{upload_id}/pages/1"))
         overrule(page)
