@@ -44,8 +44,14 @@ ENDED: Final = "end"
 STREAM: Final = {
     "text/event-stream": {
         "schema": {
-            "type": "string",
-            "description": "The `data` of `document` and `end` is a Document, that of `page` a PageEvent.",
+            "type": "object",
+            "description": "Each event; the `data` of `document` and `end` is a Document, that of `page` a PageEvent.",
+            "properties": {
+                "event": {"enum": ["document", "page", "end"]},
+                "id": {"type": "string"},
+                "data": {"type": "string", "contentMediaType": "application/json"},
+            },
+            "required": ["event", "id", "data"],
         }
     }
 }

@@ -187,16 +187,20 @@ def _quoted(parts: Parts, asking: Caller, arrival: Arrival) -> str:
     )
     wished = order.wishes.settings(parts.settings)
     executor = wished.executor.model_copy(update={"jobs": 1})
-    return quote_json(
-        QuoteOrder(
-            settings=wished.model_copy(update={"executor": executor}),
-            path=arrival.snapshot.path,
-            name=order.name,
-            cost_centre=order.cost_centre,
-            password=order.password,
-            sample=sample,
-        )
+    asked = QuoteOrder(
+        settings=wished.model_copy(update={"executor": executor}),
+        path=arrival.snapshot.path,
+        name=order.name,
+        cost_centre=order.cost_centre,
+        password=order.password,
+        sample=sample,
     )
+    try:
+        return quote_json(asked)
+    except EngineUnavailable as error:
+        if order.wishes.languages is None:
+            raise
+        raise RequestInvalid(str(error), faults=(("languages", str(error)),)) from error
 
 
 def _sample(text: str | None) -> SampleSize | None:
