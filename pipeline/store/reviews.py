@@ -156,7 +156,11 @@ class ReviewStore:
         name = (
             select(func.min(SourceRow.name))
             .join(ReadingRow, ReadingRow.reading_id == SourceRow.reading_id)
-            .where(ReadingRow.document_id == ranked.c.document_id)
+            .join(UploadRow, UploadRow.submission_id == SourceRow.submission_id)
+            .where(
+                ReadingRow.document_id == ranked.c.document_id,
+                is_seen_from(UploadRow.cost_centre, cost_centre),
+            )
             .correlate(ranked)
             .scalar_subquery()
         )

@@ -11,7 +11,7 @@ import pytest
 from models.api_tables import UploadRow
 from models.page import Route
 from models.pool import SubmissionState
-from models.tables import PageRow, SubmissionRow
+from models.tables import PageRow, SourceRow, SubmissionRow
 from pipeline.store import ReviewStore, Store
 from pipeline.store.review_records import PagesShown, Review, ReviewFilter, new_review
 from tests.unit.store.pool_parts import Pool, Submitted
@@ -188,6 +188,21 @@ def test_a_cost_centre_exports_its_own(reviews: ReviewStore, pool: Pool) -> None
     assert len(list(reviews.reviewed_pages())) == 3
     assert len(list(reviews.reviewed_pages("harbour"))) == 2
     assert len(list(reviews.reviewed_pages("crane"))) == 0
+
+
+def test_the_same_bytes_have_a_name_of_the_cost_centres_own_in_what_it_exports(
+    reviews: ReviewStore, pool: Pool
+) -> None:
+    _, ours = uploaded(pool, cost_centre="harbour")
+    _, theirs = uploaded(pool, cost_centre="market", again=ours)
+    names = {ours.submission_id: "ours.pdf", theirs.submission_id: "a secret of theirs.pdf"}
+    with pool.store.database.write() as session:
+        for source in session.query(SourceRow):
+            source.name = names[source.submission_id]
+    reviews.put(ours.reading_id, 1, said(cost_centre="harbour"))
+    reviews.put(theirs.reading_id, 1, said("eve", cost_centre="market"))
+    assert [page.name for page in reviews.reviewed_pages("harbour")] == ["ours.pdf"]
+    assert [page.name for page in reviews.reviewed_pages("market")] == ["a secret of theirs.pdf"]
 
 
 def test_a_document_that_is_erased_takes_its_reviews_along(reviews: ReviewStore, pool: Pool) -> None:
