@@ -1,6 +1,7 @@
 """What does a crowd of uploads do to the API? ``python -m benchmarks.uploads`` sends 200 documents of 5 MB at the same
 time to ``doctriage serve`` with its own readers, and asks meanwhile, from a process of its own, how one document is
-doing. Some minutes; client, server and readers share this machine.
+doing. The readers are busy with OCR of the samples that are pictures. Some minutes; client, server and readers share
+this machine.
 
 A document is a page with a text layer and a stream of random bytes that makes it as large as it is, no two alike. A
 client that is told to come back later does, after as many seconds as it is told.
@@ -30,9 +31,11 @@ from reportlab.pdfgen.canvas import Canvas
 from rich.console import Console
 from rich.table import Column, Table
 
+from models.document_state import DocumentState
 from tests.api_server import ApiServer, api_server
 
 TEMPORARY: Final = (429, 503)
+SAMPLES: Final = Path(__file__).parents[1] / "samples"
 PROBE_EVERY_S: Final = 0.02
 MEMORY_EVERY_S: Final = 0.1
 MOST_WAIT_S: Final = 1_800
@@ -61,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parse(arguments)
     console = Console(width=None if Console().is_terminal else 110)
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start")
-    with TemporaryDirectory() as folder, api_server(Path(folder, "server")) as server:
+    settings = {"DOCTRIAGE_EXECUTOR__JOBS": str(os.cpu_count())}
+    with TemporaryDirectory() as folder, api_server(Path(folder, "server"), **settings) as server:
         papers = write_documents(Path(folder, "papers"), options.uploads + 1, round(options.mb * 1e6))
         crowd = asyncio.run(_measure(server, papers))
     print_tables(crowd, console)
@@ -88,6 +92,8 @@ async def _measure(server: ApiServer, papers: Sequence[Path]) -> Crowd:
     async with httpx2.AsyncClient(base_url=server.url, timeout=600, limits=limits) as client:
         first = await _sent(client, papers[0], Crowd())
         await _over(client, [first], Counter())
+        pictures = [await _sent(client, path, Crowd()) for path in sorted(SAMPLES.glob("*.jpg"))]
+        await _begun(client, pictures[0])
         with _probing(server.url + first) as end_probing:
             watching = asyncio.create_task(_watch(server.process.pid, crowd.rss_bytes))
             begun_s = time.monotonic()
@@ -111,6 +117,11 @@ async def _sent(client: httpx2.AsyncClient, path: Path, crowd: Crowd) -> str:
         later_s = answer.headers.get("retry-after")
         crowd.bare += later_s is None
         await asyncio.sleep(float(later_s or 1))
+
+
+async def _begun(client: httpx2.AsyncClient, link: str) -> None:
+    while (await client.get(link)).raise_for_status().json()["state"] == DocumentState.QUEUED:
+        await asyncio.sleep(PROBE_EVERY_S)
 
 
 async def _over(client: httpx2.AsyncClient, links: Sequence[str], states: Counter[str]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.requests import ClientDisconnect, Request
 
@@ -20,7 +21,7 @@ from pipeline.blobs import BlobStore, Snapshot
 from pipeline.intake import HEAD_BYTES, sniffed_media_type
 from workers.api.form import FormParser, boundary_of, too_many_bytes
 
-CHUNK_BYTES: Final = 2**20
+CHUNK_BYTES: Final = 256 * 1024
 FORM_BYTES: Final = 2**20
 """What a form may have beside its file."""
 
@@ -34,7 +35,9 @@ class Arrival:
     fields: dict[str, str]
 
 
-async def received(request: Request, blobs: BlobStore, *, max_bytes: int, idle_s: float) -> Arrival:
+async def received(
+    request: Request, blobs: BlobStore, *, max_bytes: int, idle_s: float, threads: CapacityLimiter
+) -> Arrival:
     """The caller keeps or discards its snapshot. Raises BodyMalformed, BodyUnsupported, RequestInvalid, TooManyBytes,
     UploadTooSlow, StoreUnavailable, and EmptyFile and UnsupportedMediaType for a file that cannot be a document;
     nothing is left of it then."""
@@ -43,7 +46,7 @@ async def received(request: Request, blobs: BlobStore, *, max_bytes: int, idle_s
         parser = FormParser(boundary_of(request.headers.get("content-type")), max_bytes)
         if _announced_bytes(request) > max_bytes + FORM_BYTES:
             raise too_many_bytes(max_bytes)
-        return await _received(chunks, parser, blobs, idle_s)
+        return await _received(chunks, parser, blobs, idle_s, threads)
     except ClientDisconnect as error:
         raise BodyMalformed("the connection ended before the document was there; send it again") from error
 
@@ -54,20 +57,24 @@ def _announced_bytes(request: Request) -> int:
 
 
 async def _received(
-    chunks: AsyncIterator[bytes], parser: FormParser, blobs: BlobStore, idle_s: float
+    chunks: AsyncIterator[bytes],
+    parser: FormParser,
+    blobs: BlobStore,
+    idle_s: float,
+    threads: CapacityLimiter,
 ) -> Arrival:
     with ExitStack() as stack:
-        writer, path = await run_sync(stack.enter_context, blobs.incoming())
+        writer, path = await run_sync(stack.enter_context, blobs.incoming(), limiter=threads)
         file = _File(writer, path)
         pace = _Pace(idle_s)
         while (chunk := await _next(chunks, idle_s)) is not None:
             pace.require(len(chunk))
             parser.feed(chunk)
             if parser.pending_bytes >= CHUNK_BYTES:
-                await run_sync(file.write, parser.taken())
+                await run_sync(file.write, parser.taken(), limiter=threads)
         parser.end()
-        await run_sync(file.write, parser.taken())
-        await run_sync(writer.flush)
+        await run_sync(file.write, parser.taken(), limiter=threads)
+        await run_sync(writer.flush, limiter=threads)
     return Arrival(snapshot=file.snapshot(), file_name=parser.file_name or "", fields=parser.fields)
 
 
@@ -78,10 +85,10 @@ class _File:
         self._digest = hashlib.sha256()
         self._byte_count = 0
 
-    def write(self, chunk: bytes) -> None:
+    def write(self, chunk: bytearray) -> None:
         """The first chunk is large, or it is all. Raises EmptyFile and UnsupportedMediaType for it."""
         if not self._byte_count:
-            sniffed_media_type(chunk[:HEAD_BYTES])
+            sniffed_media_type(bytes(chunk[:HEAD_BYTES]))
         self._digest.update(chunk)
         self._byte_count += len(chunk)
         self._writer.write(chunk)

@@ -53,7 +53,7 @@ from workers.api.document_json import document_json, etag_of, found, no_such_doc
 from workers.api.entering import Entering
 from workers.api.links import OF_A_DOCUMENT, OF_A_LIST
 from workers.api.openapi import upload_body
-from workers.api.parts import Asking, House, Parts
+from workers.api.parts import Asking, House, Parts, Sending
 from workers.api.upload_order import idempotency_key
 from workers.owner import is_alive
 
@@ -101,7 +101,7 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
     },
     openapi_extra={**taking(IDEMPOTENCY_KEY), **upload_body()},
 )
-async def send_document(request: Request, asking: Asking, parts: House) -> Response:
+async def send_document(request: Request, asking: Sending, parts: House) -> Response:
     """Send a document as multipart/form-data."""
     async with parts.uploads.entered():
         entering = Entering(
@@ -109,15 +109,16 @@ async def send_document(request: Request, asking: Asking, parts: House) -> Respo
             asking=asking,
             idempotency_key=idempotency_key(request.headers.get("idempotency-key")),
         )
-        await run_sync(entering.require_room)
+        await run_sync(entering.require_room, limiter=parts.upload_threads)
         arrival = await received(
             request,
             parts.blobs,
             max_bytes=parts.max_upload_bytes,
             idle_s=parts.settings.api.upload_idle_s,
+            threads=parts.upload_threads,
         )
-        accepted = await run_sync(entering.enter, arrival)
-    record = await run_sync(found, parts.store, accepted.upload_id)
+        accepted = await run_sync(entering.enter, arrival, limiter=parts.upload_threads)
+    record = await run_sync(found, parts.store, accepted.upload_id, limiter=parts.upload_threads)
     headers = {"location": f"/v1/documents/{record.upload_id}", **retry_headers(record)}
     if not accepted.is_new:
         headers["idempotency-replayed"] = "true"

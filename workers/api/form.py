@@ -62,9 +62,8 @@ class FormParser:
     def pending_bytes(self) -> int:
         return len(self._pending)
 
-    def taken(self) -> bytes:
-        chunk = bytes(self._pending)
-        self._pending.clear()
+    def taken(self) -> bytearray:
+        chunk, self._pending = self._pending, bytearray()
         return chunk
 
     def end(self) -> None:

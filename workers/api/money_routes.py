@@ -90,6 +90,7 @@ async def make_quote(request: Request, asking: Asking, parts: House) -> Response
             parts.blobs,
             max_bytes=parts.max_upload_bytes,
             idle_s=parts.settings.api.upload_idle_s,
+            threads=parts.upload_threads,
         )
         try:
             quoted = await run_sync(_quoted, parts, asking, arrival)

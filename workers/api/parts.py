@@ -6,16 +6,18 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
 from models.errors import TooManyAtOnce
 from pipeline.blobs import BlobStore
 from pipeline.settings import Settings
 from pipeline.store import PoolLimits, Store
-from workers.api.access import Access, Caller, caller
+from workers.api.access import Access, Caller, ShownBearer, ShownKey, caller
 from workers.tickets import Tickets
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from workers.api.readiness import Readiness
 
 RETRY_AFTER_S = 5
+
+UPLOAD_THREADS = 4
+"""Uploads hash, write and enter on so many threads, whatever the crowd: all others ask on theirs."""
 
 
 class Gate:
@@ -86,6 +91,7 @@ class Parts:
     tickets: Tickets
     owner: str
     uploads: WaitingGate
+    upload_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(UPLOAD_THREADS))
     streams: Gate
     quotes: Gate
     pictures: Gate
@@ -111,5 +117,13 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
-Asking = Annotated[Caller, Depends(caller)]
 House = Annotated[Parts, Depends(parts_of)]
+Asking = Annotated[Caller, Depends(caller)]
+
+
+async def _sending(request: Request, parts: House, bearer: ShownBearer, key: ShownKey) -> Caller:
+    return await run_sync(caller, request, bearer, key, limiter=parts.upload_threads)
+
+
+Sending = Annotated[Caller, Depends(_sending)]
+"""Whoever asks, of a request with a document."""

@@ -153,6 +153,8 @@ def _serve(parts: Parts, metrics: ApiMetrics, listener: socket.socket, stopping:
             log_config=None,
             access_log=False,
             server_header=False,
+            loop="uvloop",
+            http="h11",
             timeout_graceful_shutdown=GRACE_S,
         )
     )
