@@ -35,7 +35,9 @@ UPLOADS_AT_FIRST: Final = 50
 UPLOADS_AT_MOST: Final = 2_000
 
 
-def is_seen_from(column: InstrumentedAttribute[str], cost_centre: str | None) -> ColumnElement[bool]:
+def is_seen_from(
+    column: InstrumentedAttribute[str] | InstrumentedAttribute[str | None], cost_centre: str | None
+) -> ColumnElement[bool]:
     return true() if cost_centre is None else is_paid_by(column, cost_centre)
 
 

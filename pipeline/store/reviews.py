@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 from models.api_tables import ReviewRow, UploadRow
 from models.document import MediaType
 from models.page import Route
-from models.tables import DocumentRow, PageRow, ReadingRow, SourceRow
+from models.tables import DocumentRow, PageRow, ReadingRow, SourceRow, SubmissionRow
 from pipeline.store.database import Database, insert_missing, rows_changed, streamed
 from pipeline.store.review_records import (
     PageToReview,
@@ -156,10 +156,10 @@ class ReviewStore:
         name = (
             select(func.min(SourceRow.name))
             .join(ReadingRow, ReadingRow.reading_id == SourceRow.reading_id)
-            .join(UploadRow, UploadRow.submission_id == SourceRow.submission_id)
+            .join(SubmissionRow, SubmissionRow.submission_id == SourceRow.submission_id)
             .where(
                 ReadingRow.document_id == ranked.c.document_id,
-                is_seen_from(UploadRow.cost_centre, cost_centre),
+                is_seen_from(SubmissionRow.cost_centre, cost_centre),
             )
             .correlate(ranked)
             .scalar_subquery()
