@@ -105,7 +105,7 @@ def test_a_kill_while_bytes_arrive_leaves_nothing(tmp_path: Path) -> None:
 
         def body() -> object:
             nonlocal arrived
-            yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+            yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n%PDF-1.7\n'
             while arrived < 200:
                 yield b"x" * 2**20
                 arrived += 1

@@ -94,7 +94,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
     "a file too large": (
         "POST",
         "/v1/documents",
-        {"files": {"file": ("a.pdf", b"x" * (MOST_UPLOAD_BYTES + 1))}},
+        {"files": {"file": ("a.pdf", b"%PDF-1.7" + bytes(MOST_UPLOAD_BYTES))}},
         413,
         "too_many_bytes",
     ),
