@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
 from models.page import Route
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.markup import WORDS_OF_VLM_PAGES, escaped, program_version
 from pipeline.exports.page_parts import (
     blocks_with_lines,

@@ -8,7 +8,7 @@ import re
 import zipfile
 from typing import BinaryIO, Final
 
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.table_grid import TableGrid, tables_of
 
 FIRST_ZIP_DATE: Final = (1980, 1, 1, 0, 0, 0)

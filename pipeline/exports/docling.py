@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from models.errors import EngineUnavailable
 from models.geometry import Box
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.flow import FlowKind, FlowPart, page_flow
-from pipeline.exports.formats import Json, Pages
 from pipeline.exports.page_parts import failure_note, is_failed
 from pipeline.exports.table_grid import TableGrid
 

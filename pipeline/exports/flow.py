@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from models.geometry import Box, enclosing_box
 from models.text import BlockKind, Line
 from pipeline.answers.plain_text import MOST_NESTING, plain_text
-from pipeline.exports.formats import Json
+from pipeline.exports.document import Json
 from pipeline.exports.page_parts import blocks_with_lines, is_by_vlm
 from pipeline.exports.table_grid import TableGrid, table_grid, tables_of
 from pipeline.paragraphs import BULLET

@@ -6,15 +6,15 @@ A writer is imported when a document is written: the command line lists the name
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
+
+from pipeline.exports.document import Json, Pages
 
 if TYPE_CHECKING:
     from pipeline.exports.original import Original
 
-Json = Mapping[str, Any]
-Pages = Iterable[Json]
 TextWriter = Callable[[TextIO, Json, Pages], None]
 BytesWriter = Callable[[BinaryIO, Json, Pages], None]
 OriginalWriter = Callable[[BinaryIO, Json, Pages, "Original"], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.markup import WORDS_OF_VLM_PAGES, escaped, program_version
 from pipeline.exports.page_parts import (
     blocks_with_lines,

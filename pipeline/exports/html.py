@@ -9,7 +9,7 @@ import nh3
 from markdown_it import MarkdownIt
 
 from models.page import Route
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.markup import escaped
 from pipeline.exports.page_parts import failure_note, is_failed, language_of
 from pipeline.outputs import reasons_in_words

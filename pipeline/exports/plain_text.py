@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.page_parts import failure_note, is_failed
 
 PAGE_END = "\f"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.answers.tables import Cell, table_rows
-from pipeline.exports.formats import Json
+from pipeline.exports.document import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import xlsxwriter
 
 from pipeline.exports.csv_tables import no_table_note
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.table_grid import tables_of
 
 MADE_AT: Final = datetime(1980, 1, 1, tzinfo=UTC).replace(tzinfo=None)

@@ -18,7 +18,7 @@ from PIL import Image, ImageChops, ImageCms, ImageDraw, ImageOps
 from models.document import MediaType
 from models.errors import DocumentEncrypted, WrongPassword
 from models.page import ReadBy, Route
-from pipeline.exports.formats import Json
+from pipeline.exports.document import Json
 from pipeline.exports.original import Original
 from pipeline.exports.searchable_pdf import write_searchable_pdf
 from pipeline.settings import Settings

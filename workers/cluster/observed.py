@@ -13,7 +13,8 @@ from structlog.contextvars import bind_contextvars, bound_contextvars, unbind_co
 from models.pool import Queue
 from pipeline.store import SubmissionTerms
 from workers.cluster.metrics import worker_metrics
-from workers.cluster.tracing import Span, Value, stage_span
+from workers.cluster.spans import Span, Value
+from workers.cluster.tracing import stage_span
 from workers.messages import PageAttemptFailed, PageDone, PageEscalated, PageNotOurs, PageTranscribed
 
 Ended = PageDone | PageEscalated | PageAttemptFailed | PageTranscribed | PageNotOurs

@@ -10,7 +10,8 @@ from models.errors import VlmError
 from models.transcription import VlmReply, VlmRequest
 from pipeline.ports import VlmEngine
 from workers.cluster.metrics import WorkerMetrics
-from workers.cluster.tracing import Value, client_span
+from workers.cluster.spans import Value
+from workers.cluster.tracing import client_span
 
 ANSWERED: Final = "ok"
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from models.errors import DoctriageError
+from workers.cluster.spans import Attributes, Span
 
 if TYPE_CHECKING:
     from workers.cluster.open_telemetry import Tracing
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 EXPORTERS: Final = "OTEL_TRACES_EXPORTER"
 OFF: Final = "OTEL_SDK_DISABLED"
-
-Value = str | int | float | Sequence[str] | Sequence[int]
-Attributes = Mapping[str, Value]
-
-
-class Span(Protocol):
-    def set(self, attributes: Attributes) -> None: ...
-
-    def fail(self, error_type: str) -> None:
-        """The span ends in this error, by its code."""
-        ...
 
 
 class _NoSpan:

@@ -16,7 +16,7 @@ from pypdf import PageObject, PdfWriter
 
 from models.document import MediaType
 from models.errors import PageFailed
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 from pipeline.exports.original import Original
 from pipeline.exports.page_parts import failure_note, has_text_layer, is_failed
 from pipeline.exports.searchable_pdf.image_pages import (

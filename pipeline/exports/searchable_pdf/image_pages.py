@@ -18,7 +18,7 @@ from pypdf.generic import (
     StreamObject,
 )
 
-from pipeline.exports.formats import Json
+from pipeline.exports.document import Json
 from pipeline.resolution import POINTS_PER_INCH
 
 MOST_PT: Final = 14_400.0

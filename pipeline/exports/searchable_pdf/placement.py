@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.exports.formats import Json
+from pipeline.exports.document import Json
 from pipeline.exports.page_parts import is_followed_by_space, words_of
 from pipeline.rows import is_right_to_left
 

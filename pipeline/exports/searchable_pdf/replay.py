@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from pipeline.exports.formats import Json, Pages
+from pipeline.exports.document import Json, Pages
 
 NEEDED: Final = (
     "page_number",

@@ -12,7 +12,8 @@ from models.page import PageResult, ReadBy, Route, Table, TriageDecision, Triage
 from models.text import Block, BlockKind, Line, Word
 from models.transcription import Degradation, DegradedCode
 from pipeline import outputs
-from pipeline.exports.formats import FORMATS, Json
+from pipeline.exports.document import Json
+from pipeline.exports.formats import FORMATS
 
 WIDTH_PX, HEIGHT_PX = 850, 1100
 ADVANCE_PX, LINE_PX = 16, 30

@@ -15,7 +15,8 @@ from models.document import Document, MediaType
 from models.errors import BlobMissing, OutputImpossible
 from models.tables import PageState
 from pipeline.blobs.store import SUFFIX
-from pipeline.exports.formats import FORMATS, Json
+from pipeline.exports.document import Json
+from pipeline.exports.formats import FORMATS
 from pipeline.exports.original import Original
 from pipeline.publish import document_outputs
 from pipeline.store import PageRecord, PageStore
