@@ -12,8 +12,6 @@ from models.document_state import DocumentState
 from models.errors import (
     BodyMalformed,
     BodyUnsupported,
-    BudgetSpent,
-    BudgetUnusable,
     CallbackUrlRefused,
     DocumentErased,
     DocumentInUse,
@@ -54,6 +52,7 @@ from workers.api.entering import Entering
 from workers.api.links import OF_A_DOCUMENT, OF_A_LIST
 from workers.api.openapi import upload_body
 from workers.api.parts import Asking, House, Parts, Sending
+from workers.api.spelt import AS_DIGITS, Truth
 from workers.api.upload_order import idempotency_key
 from workers.owner import is_alive
 
@@ -92,8 +91,6 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
             UploadTooSlow,
             IdempotencyKeyReused,
             CallbackUrlRefused,
-            BudgetSpent,
-            BudgetUnusable,
             PoolBusy,
             TooManyAtOnce,
             TooManyOpenDocuments,
@@ -134,7 +131,7 @@ def list_documents(
     asking: Asking,
     parts: House,
     cursor: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED), AS_DIGITS] = 50,
     state: DocumentState | None = None,
     cost_centre: Annotated[str | None, Query(pattern=NO_NUL)] = None,
     name: Annotated[str | None, Query(min_length=1, max_length=200, pattern=NO_NUL)] = None,
@@ -177,7 +174,7 @@ def get_document(request: Request, asking: Asking, parts: House, upload_id: Uplo
         **problems(404, DocumentNotFound, DocumentErased, SubmissionNotOpen, DocumentInUse, RequestInvalid),
     },
 )
-def delete_document(asking: Asking, parts: House, upload_id: Upload, erase: bool = False) -> Response:
+def delete_document(asking: Asking, parts: House, upload_id: Upload, erase: Truth = False) -> Response:
     """Cancel one that is open; with ``erase`` erase one that is over."""
     record = visible(parts, asking, upload_id)
     if not erase:

@@ -44,6 +44,7 @@ from workers.api.drawing import PictureOrder
 from workers.api.links import OF_PAGES
 from workers.api.openapi import PARTS
 from workers.api.parts import Asking, House, Parts
+from workers.api.spelt import AS_DIGITS
 from workers.cluster.sealed_passwords import unsealed
 
 MOST_PAGES: Final = 500
@@ -63,8 +64,8 @@ PAGE_CONTENT: Final = {
     "application/json": {"schema": {"anyOf": [{"$ref": f"{PARTS}ReadPage"}, {"$ref": f"{PARTS}UnreadPage"}]}}
 }
 
-Number = Annotated[int, Path(ge=1, le=LARGEST_NUMBER)]
-Width = Annotated[int | None, Query(ge=WIDTHS_PX[0], le=WIDTHS_PX[1])]
+Number = Annotated[int, Path(ge=1, le=LARGEST_NUMBER), AS_DIGITS]
+Width = Annotated[int | None, Query(ge=WIDTHS_PX[0], le=WIDTHS_PX[1]), AS_DIGITS]
 
 router = APIRouter(prefix="/v1/documents/{upload_id}/pages")
 
@@ -81,8 +82,8 @@ def list_pages(
     asking: Asking,
     parts: House,
     upload_id: Upload,
-    after: Annotated[int, Query(ge=0, le=LARGEST_NUMBER)] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 100,
+    after: Annotated[int, Query(ge=0, le=LARGEST_NUMBER), AS_DIGITS] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_PAGES), AS_DIGITS] = 100,
 ) -> Response:
     """In order, from the one behind page ``after`` on; ``next_after`` goes on from there."""
     record = visible(parts, asking, upload_id)

@@ -30,6 +30,7 @@ from workers.api.documents_routes import visible
 from workers.api.links import OF_PAGES_TO_REVIEW
 from workers.api.pages_routes import Number
 from workers.api.parts import Asking, House
+from workers.api.spelt import AS_DIGITS, Truth
 from workers.reviews import label_lines
 
 MOST_LISTED: Final = 200
@@ -63,11 +64,11 @@ def list_pages_to_review(
     asking: Asking,
     parts: House,
     show: PagesShown = PagesShown.ESCALATED,
-    reviewed: bool | None = None,
+    reviewed: Truth | None = None,
     cursor: str | None = None,
     after_document: str | None = None,
-    after_page: Annotated[int, Query(ge=1, le=LARGEST_NUMBER)] = LARGEST_NUMBER,
-    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
+    after_page: Annotated[int, Query(ge=1, le=LARGEST_NUMBER), AS_DIGITS] = LARGEST_NUMBER,
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED), AS_DIGITS] = 50,
 ) -> Response:
     """Pages of finished documents, the newest documents first. The list goes on with ``next_cursor``, or behind a page
     that is named. Its beginning says how many of all of them the caller has ``reviewed``."""

@@ -22,6 +22,7 @@ from pipeline.exports.formats import DEFAULT_FORMATS, FORMATS
 from pipeline.settings import Settings
 from pipeline.store.json_text import json_text
 from workers.api.access import Caller
+from workers.api.spelt import AS_DIGITS
 from workers.cluster.wishes import Wishes
 
 MOST_METADATA_BYTES: Final = 16 * 1024
@@ -71,7 +72,7 @@ class UploadFields(BaseModel):
     profile: TriageProfile | None = None
     languages: Annotated[str, WithJsonSchema(LANGUAGES)] | None = None
     cost_centre: Annotated[str, WithJsonSchema(COST_CENTRE)] | None = None
-    priority: Annotated[int, Field(ge=0, le=9)] = DEFAULT_PRIORITY
+    priority: Annotated[int, Field(ge=0, le=9), AS_DIGITS] = DEFAULT_PRIORITY
     outputs: Annotated[tuple[str, ...], WithJsonSchema(OUTPUTS)] = DEFAULT_FORMATS
     password: Annotated[SecretStr, Field(max_length=MOST_PASSWORD_CHARACTERS)] | None = None
     metadata: Annotated[dict[str, Any], WithJsonSchema(METADATA)] | None = None

@@ -243,6 +243,21 @@ def test_a_quote_is_made_without_an_upload(server: ApiServer, scan: Path) -> Non
     assert server.rows("SELECT count(*) FROM uploads") == before
 
 
+@pytest.mark.parametrize("languages", ["Vh", "eng+xyz"])
+def test_a_quote_in_a_language_that_there_is_not_is_refused(
+    server: ApiServer, scan: Path, languages: str
+) -> None:
+    with server.client() as client:
+        answer = client.post(
+            "/v1/quotes",
+            files={"file": ("scan.tif", scan.read_bytes())},
+            data={"languages": languages},
+        )
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (422, "request_invalid"), problem
+    assert [fault["field"] for fault in problem["errors"]] == ["languages"]
+
+
 def test_a_server_says_what_is_missing(server: ApiServer) -> None:
     with server.client() as client:
         assert client.get("/healthz").json() == {"status": "ok"}

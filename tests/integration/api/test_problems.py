@@ -137,6 +137,18 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
     "a NUL": ("GET", "/v1/documents?name=%00", {}, 422, "request_invalid"),
     "a number for a day": ("GET", "/v1/chargeback?from=20261201", {}, 422, "request_invalid"),
     "no number": ("GET", "/v1/documents?limit=many", {}, 422, "request_invalid"),
+    "a fraction": ("GET", "/v1/documents?limit=5.0", {}, 422, "request_invalid"),
+    "a number of a program": ("GET", "/v1/reviews?after_page=1_0", {}, 422, "request_invalid"),
+    "a page that is no whole number": ("GET", "/v1/documents/x/pages/1.0", {}, 422, "request_invalid"),
+    "a number in a form": (
+        "POST",
+        "/v1/documents",
+        {"files": FILE, "data": {"priority": "+5"}},
+        422,
+        "request_invalid",
+    ),
+    "neither true nor false": ("GET", "/v1/reviews?reviewed=yes", {}, 422, "request_invalid"),
+    "a number for true": ("DELETE", "/v1/documents/x?erase=1", {}, 422, "request_invalid"),
     "days that are none": ("GET", "/v1/chargeback?from=2026-02-02&to=2026-02-01", {}, 422, "request_invalid"),
     "no month": ("GET", "/v1/budgets?month=soon", {}, 422, "request_invalid"),
 }
