@@ -46,7 +46,7 @@ async def received(
         parser = FormParser(boundary_of(request.headers.get("content-type")), max_bytes)
         if _announced_bytes(request) > max_bytes + FORM_BYTES:
             raise too_many_bytes(max_bytes)
-        return await _received(chunks, parser, blobs, idle_s, threads)
+        return await _received(_bounded(chunks, max_bytes), parser, blobs, idle_s, threads)
     except ClientDisconnect as error:
         raise BodyMalformed("the connection ended before the document was there; send it again") from error
 
@@ -54,6 +54,16 @@ async def received(
 def _announced_bytes(request: Request) -> int:
     length = request.headers.get("content-length", "")
     return int(length) if length.isascii() and length.isdigit() else 0
+
+
+async def _bounded(chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncIterator[bytes]:
+    """What stands around the file counts too, as what follows the last boundary. Raises TooManyBytes."""
+    left = max_bytes + FORM_BYTES
+    async for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            raise too_many_bytes(max_bytes)
+        yield chunk
 
 
 async def _received(

@@ -51,9 +51,9 @@ class FormParser:
     _parser: MultipartParser | None = None
 
     def feed(self, chunk: bytes) -> None:
-        if self._parser is None:
-            self._parser = self._new_parser()
         try:
+            if self._parser is None:
+                self._parser = self._new_parser()
             self._parser.write(chunk)
         except FormParserError as error:
             raise BodyMalformed(f"the body is no multipart/form-data ({error}); {HOW}") from error

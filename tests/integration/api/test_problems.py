@@ -246,6 +246,14 @@ def test_a_large_file_is_refused_while_it_is_sent(server: ApiServer) -> None:
     assert server.files("incoming") == []
 
 
+def test_what_follows_the_last_boundary_does_not_go_on_for_ever(server: ApiServer) -> None:
+    whole, more = PART + b"\r\n--b--\r\n", b"x" * 2**20
+    chunks = f"{len(whole):x}\r\n".encode() + whole + b"\r\n"
+    chunks += (f"{len(more):x}\r\n".encode() + more + b"\r\n") * 8 + b"0\r\n\r\n"
+    said = exchanged(server, f"{HEAD}{FORM}Transfer-Encoding: chunked\n\n", chunks)
+    assert said.startswith(b"HTTP/1.1 413 ")
+
+
 @pytest.mark.parametrize("path", ["/v1/documents", "/v1/quotes"])
 @pytest.mark.parametrize(
     ("content", "status", "code"),

@@ -46,6 +46,11 @@ def test_a_form_that_ends_too_soon_is_none(body: bytes) -> None:
         parsed(body)
 
 
+def test_a_boundary_that_is_too_long_makes_no_form() -> None:
+    with pytest.raises(BodyMalformed):
+        FormParser(b"b" * 5_000, 1_000).feed(FILE)
+
+
 @pytest.mark.parametrize(
     "body",
     [
