@@ -13,6 +13,10 @@ UNSHOWABLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Control characters, halves of characters, and ends of lines, by Unicode's categories."""
 
 
+TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""They turn the text that follows, so that ``fdp.exe`` looks like ``exe.pdf``."""
+
+
 def last_part(name: str) -> str:
     return name.rpartition("/")[2]
 
@@ -28,7 +32,7 @@ def fault_of_name(name: str) -> str | None:
         return "leave out . and .."
     if "\\" in name:
         return "put / between folders, and no backslash into their names"
-    if any(unicodedata.category(character) in UNSHOWABLE for character in name):
+    if not all(map(_is_shown, name)):
         return "leave out control characters and line breaks"
     if len(name.encode()) > MOST_NAME_BYTES or any(len(part.encode()) > MOST_PART_BYTES for part in parts):
         return f"send at most {MOST_NAME_BYTES:,} bytes, and {MOST_PART_BYTES} for each folder and the file"
@@ -45,9 +49,10 @@ def fitted_name(name: str) -> str:
 
 
 def _fitted_part(part: str) -> str:
-    shown = "".join(
-        "_" if character == "\\" or unicodedata.category(character) in UNSHOWABLE else character
-        for character in part
-    )
+    shown = "".join(character if character != "\\" and _is_shown(character) else "_" for character in part)
     fitted = shown.encode()[:MOST_PART_BYTES].decode("utf-8", "ignore")
     return fitted if fitted.strip() and fitted not in (".", "..") else "_"
+
+
+def _is_shown(character: str) -> bool:
+    return unicodedata.category(character) not in UNSHOWABLE and character not in TURNING

@@ -34,6 +34,8 @@ def test_paths_below_a_folder_are_names(name: str) -> None:
         "a\r\nb.pdf",
         "a\u2028b.pdf",
         "\x1b[2J.pdf",
+        "a\u202efdp.exe",
+        "\u2067a.pdf",
         "\udcff.pdf",
         "é" * 101,
         "/".join(["x" * 199] * 6),

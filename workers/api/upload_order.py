@@ -26,6 +26,8 @@ from workers.api.spelt import AS_DIGITS
 from workers.cluster.wishes import Wishes
 
 MOST_METADATA_BYTES: Final = 16 * 1024
+MOST_METADATA_LEVELS: Final = 64
+"""Of objects and arrays in one another: whoever reads or writes JSON goes as deep as it is."""
 MOST_PASSWORD_CHARACTERS: Final = 1_000
 UNNAMED: Final = "document"
 KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
@@ -100,6 +102,8 @@ class UploadFields(BaseModel):
             raise _fault("send a JSON object") from error
         if not isinstance(parsed, dict):
             raise _fault("send a JSON object")
+        if _is_deeper(parsed, MOST_METADATA_LEVELS):
+            raise _fault(f"nest objects and arrays at most {MOST_METADATA_LEVELS} deep")
         return parsed
 
     @field_validator("name")
@@ -225,6 +229,18 @@ def _request_sha256(fields: Mapping[str, str], name: str, document_id: str, key:
 
 def _fault(message: str) -> PydanticCustomError:
     return PydanticCustomError("value", "{message}", {"message": message})
+
+
+def _is_deeper(parsed: object, levels: int) -> bool:
+    level = [parsed]
+    for _ in range(levels):
+        level = [
+            part
+            for one in level
+            if isinstance(one, dict | list)
+            for part in (one.values() if isinstance(one, dict) else one)
+        ]
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def _no_number(text: str) -> float:

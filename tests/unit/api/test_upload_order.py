@@ -85,6 +85,15 @@ def test_metadata_is_a_json_object(metadata: str) -> None:
     assert refused.value.faults == (("metadata", "send a JSON object"),)
 
 
+@pytest.mark.parametrize("levels", [65, 300])
+def test_metadata_is_not_too_deep_to_be_written_again(levels: int) -> None:
+    """What json takes on a short stack it does not give on a longer one."""
+    with pytest.raises(RequestInvalid) as refused:
+        order({"metadata": '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}"})
+    assert refused.value.faults == (("metadata", "nest objects and arrays at most 64 deep"),)
+    assert order({"metadata": '{"a":' + "[" * 63 + "]" * 63 + "}"}).metadata is not None
+
+
 @pytest.mark.parametrize("key", ["", "two words", "ü", "x" * 256, "a\nb"])
 def test_a_key_is_visible_ascii(key: str) -> None:
     with pytest.raises(RequestInvalid):
