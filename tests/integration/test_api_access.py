@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from workers.api.problems import add_handlers
 from workers.api_keys import create_key, new_key
 
 Ask = Callable[..., httpx2.Response]
+Shown = dict[str, str] | Sequence[tuple[str, str]]
 TERMS = ApiKeyTerms(name="scanner", cost_centre="harbour", scopes=("read", "submit"))
 
 
@@ -62,12 +63,11 @@ def served(store: Store, *, is_open: bool = False, **api: Any) -> Iterator[Ask]:
     access = open_access(settings_of(**api), store, is_open=is_open)
     with AsgiHost(application(access)) as host, httpx2.Client(trust_env=False) as client:
 
-        def ask(
-            key: str | None = None, *, method: str = "GET", headers: dict[str, str] | None = None
-        ) -> httpx2.Response:
+        def ask(key: str | None = None, *, method: str = "GET", headers: Shown = ()) -> httpx2.Response:
             shown = {} if key is None else {"authorization": f"Bearer {key}"}
+            more = headers.items() if isinstance(headers, dict) else headers
             return client.request(
-                method, f"http://127.0.0.1:{host.port}/who", headers={**shown, **(headers or {})}
+                method, f"http://127.0.0.1:{host.port}/who", headers=[*shown.items(), *more]
             )
 
         yield ask
@@ -115,6 +115,7 @@ def test_a_wrong_a_revoked_and_a_second_key_are_refused(store: Store, ask: Ask) 
         ask("nonsense"),
         ask(revoked),
         ask(other, headers={"x-api-key": revoked}),
+        ask(headers=[("authorization", f"Bearer {other}"), ("authorization", f"Bearer {revoked}")]),
     ):
         assert is_problem(answer, 401, "credentials_refused")
         assert answer.headers["www-authenticate"] == 'Bearer realm="doctriage", error="invalid_token"'

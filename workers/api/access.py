@@ -233,8 +233,10 @@ def _room_headers(room: RequestRoom) -> dict[str, str]:
 
 def _shown_secret(request: Request) -> str:
     """Raises ``NotAuthenticated`` where there is none, and ``CredentialsRefused`` where there are two."""
-    kind, _, bearer = request.headers.get("authorization", "").strip().partition(" ")
-    shown = {bearer.strip() if kind.lower() == "bearer" else "", request.headers.get("x-api-key", "").strip()}
+    shown = {key.strip() for key in request.headers.getlist("x-api-key")}
+    for authorization in request.headers.getlist("authorization"):
+        kind, _, bearer = authorization.strip().partition(" ")
+        shown.add(bearer.strip() if kind.lower() == "bearer" else "")
     shown.discard("")
     if len(shown) > 1:
         raise CredentialsRefused("the request shows two different keys; send one")
