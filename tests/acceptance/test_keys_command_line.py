@@ -92,7 +92,7 @@ def test_a_key_of_another_state_or_none_is_refused_with_what_to_do(tmp_path: Pat
         (("--scopes", ""), "read, submit, admin"),
         (("--expires", "2020-01-01"), "over already"),
         (("--expires", "0d"), "over already"),
-        (("--expires", "90y"), "30m, 24h or 90d"),
+        (("--expires", "90y"), "30m, 24h or 90d, or a day like 2027-03-01"),
         (("--expires", "99999d"), "ten years"),
         (("--expires", "soon"), "no day"),
         (("--name", " x"), "no name"),

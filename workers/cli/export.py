@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import DocumentFailed, PageNotFound
+from models.errors import DocumentFailed, OutputImpossible, PageNotFound
 from workers.cli.arguments import named_path
 from workers.cli.printable import printable
 from workers.cli.reading_options import (
@@ -20,7 +20,7 @@ from workers.cli.reading_options import (
 )
 
 if TYPE_CHECKING:
-    from workers.exporting import Exporter
+    from workers.exporting import Exporter, ReadDocument
 
 STANDARD_OUTPUT = Path("-")
 
@@ -95,11 +95,26 @@ def _write_one(exporter: Exporter, reference: str, name: str, output: Path) -> N
 
 
 def _is_written(exporter: Exporter, reference: str, formats: tuple[str, ...], out: Path) -> bool:
+    """Whether all formats are there; one that cannot be made keeps no other."""
     try:
-        paths = exporter.write_files(exporter.find(reference), formats, out)
+        read = exporter.find(reference)
+        failed = [name for name in formats if not _is_format_written(exporter, read, name, out)]
     except (PageNotFound, DocumentFailed) as error:
-        typer.echo(f"doctriage: {printable(str(error))}", err=True)
+        _tell(error)
+        return False
+    return not failed
+
+
+def _is_format_written(exporter: Exporter, read: ReadDocument, name: str, out: Path) -> bool:
+    try:
+        paths = exporter.write_files(read, [name], out)
+    except OutputImpossible as error:
+        _tell(error)
         return False
     for path in paths:
         typer.echo(printable(str(path)))
     return True
+
+
+def _tell(error: PageNotFound | DocumentFailed) -> None:
+    typer.echo(f"doctriage: {printable(str(error))}", err=True)

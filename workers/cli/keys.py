@@ -30,13 +30,17 @@ keys_app = typer.Typer(
 )
 
 
-def _duration_s(given: str | float) -> float:
+def _grace_s(given: str | float) -> float:
     """Typer hands defaults over too, as they are."""
-    match = re.fullmatch(r"([0-9]{1,6})([mhd])", str(given))
+    return _duration_s(str(given), otherwise="0m for none")
+
+
+def _duration_s(text: str, *, otherwise: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
     duration_s = int(match[1]) * UNIT_S[match[2]] if match else MOST_DURATION_S + 1
     if duration_s > MOST_DURATION_S:
         raise typer.BadParameter(
-            f"{echoed(str(given))} is no time up to ten years; write 30m, 24h or 90d, or 0m for none"
+            f"{echoed(text)} is no time up to ten years; write 30m, 24h or 90d, or {otherwise}"
         )
     return float(duration_s)
 
@@ -48,7 +52,7 @@ def _end_s(text: str) -> float:
 
     now_s = time.time()
     if re.fullmatch(r"[0-9]+[a-z]", text):
-        end_s = now_s + _duration_s(text)
+        end_s = now_s + _duration_s(text, otherwise="a day like 2027-03-01")
     else:
         end_s = datetime.combine(day(text), time_of_day(), UTC).timestamp()
     if end_s <= now_s:
@@ -179,7 +183,7 @@ def revoke_command(prefix: Prefix) -> None:
 def rotate_command(
     prefix: Prefix,
     grace: Annotated[
-        float, typer.Option(metavar="TIME", parser=_duration_s, help="How long the old key still holds.")
+        float, typer.Option(metavar="TIME", parser=_grace_s, help="How long the old key still holds.")
     ] = "24h",  # type: ignore[assignment]  # Typer has it parsed
 ) -> None:
     """Make a key on the terms of another and print it; the other one ends after --grace.
