@@ -57,7 +57,7 @@ def _open_without_password(path: Path) -> pypdfium2.PdfDocument:
         if error.err_code == pdfium_c.FPDF_ERR_PASSWORD:
             raise WrongPassword(
                 "encrypted, and the password given does not open it; "
-                "give the right one with --password or --password-file"
+                "give the right one (--password or --password-file on the command line)"
             ) from error
         raise _translated(error) from error
 
@@ -66,7 +66,7 @@ def _translated(error: pypdfium2.PdfiumError) -> DocumentEncrypted | DocumentCor
     match error.err_code:
         case pdfium_c.FPDF_ERR_PASSWORD:
             return DocumentEncrypted(
-                "encrypted; give its password with --password or --password-file, "
+                "encrypted; give its password (--password or --password-file on the command line), "
                 "or remove the password and submit again"
             )
         case pdfium_c.FPDF_ERR_SECURITY:
