@@ -90,7 +90,7 @@ def test_a_page_of_the_model_shows_its_text_first_and_what_each_call_took(
     call = {
         "attempt": 1,
         "request_id": "r1",
-        "model_id": "qwen",
+        "model_id": "qwen2.5-vl-7b-fp8",
         "verdict": "lost_words",
         "message": None,
         "predicted_visual_tokens": 640,
@@ -112,8 +112,10 @@ def test_a_page_of_the_model_shows_its_text_first_and_what_each_call_took(
         expect(page.locator(".notice.warn")).to_have_count(0)
         page.get_by_role("tab", name="Attempts").click()
         rows = page.get_by_role("table", name="Calls to the VLM").get_by_role("row")
-        expect(rows.nth(1)).to_have_text(re.compile("1qwenlost words6401,8760102"))
+        expect(rows.nth(1)).to_have_text(re.compile("1qwen2.5-vl-7b-fp8lost words6401,8760102"))
         expect(rows.nth(2)).to_contain_text("accepted")
+        place = page.get_by_role("group", name="Calls to the VLM")
+        assert place.evaluate("place => place.scrollWidth <= place.clientWidth")
         [entry] = site.ask(f"/v1/documents/{table}/pages/1")["booked"]
         booked = page.get_by_role("table", name="Entries of the ledger about this page")
         expect(booked.get_by_role("row").nth(1)).to_contain_text(f"{entry['entry_id']}cpu page")
@@ -166,9 +168,49 @@ def test_a_file_that_is_dropped_and_cannot_be_read_says_what_to_do(site: Site, b
         page.dispatch_event(".zone", "drop", {"dataTransfer": dropped})
         row = page.locator(".document", has_text="broken.pdf")
         expect(row).to_contain_text("failed")
-        expect(row).to_contain_text("submit again")
+        expect(row.locator(".error-text")).to_have_text(re.compile("^damaged PDF.*submit again$"))
         row.get_by_role("link").click()
-        expect(page.locator(".notice.bad")).to_contain_text("submit again")
+        expect(page.locator(".notice.bad")).to_contain_text(re.compile("^Damaged PDF.*submit again"))
+
+
+def test_a_picture_that_cannot_be_drawn_leaves_no_empty_sheet(site: Site, browser: Browser) -> None:
+    cut = site.send("cut.jpg", (SAMPLES / "receipt_photo.jpg").read_bytes()[:5_000])
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        page.goto(f"/#/documents/{cut}")
+        expect(page.locator(".scroller").get_by_role("alert")).to_contain_text("Damaged or incomplete image")
+        expect(page.locator(".sheet")).to_be_hidden()
+        tab.complaints.clear()
+
+
+def test_a_page_that_was_forced_to_the_model_is_no_word_of_triage(
+    site: Site, browser: Browser, table: str
+) -> None:
+    forced = {"signal": "forced_vlm", "measured": 1.0, "threshold": 1.0}
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        triage = {"escalate": True, "policy_version": "p", "reasons": [forced]}
+        shown_as(page, site, table, route="vlm", degraded=None, triage=triage)
+        review = page.locator(".review")
+        expect(review).to_contain_text("nothing that triage measured")
+        expect(review).not_to_contain_text("Triage says")
+
+
+def test_a_span_that_ends_before_it_begins_is_not_asked_for(site: Site, browser: Browser) -> None:
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        page.goto("/#/chargeback?from=2026-11-01")
+        page.get_by_label("From").fill("2026-11-20")
+        page.get_by_label("To, included").fill("2026-11-19")
+        expect(page.locator("#to:invalid")).to_have_count(1)
+        page.get_by_role("button", name="Show").click()
+        assert page.url.endswith("/#/chargeback?from=2026-11-01")
+        page.get_by_label("To, included").fill("2026-11-20")
+        page.get_by_role("button", name="Show").click()
+        expect(page).to_have_url(re.compile("from=2026-11-20&to=2026-11-20$"))
 
 
 def test_a_document_is_cancelled_when_somebody_is_sure(site: Site, browser: Browser) -> None:

@@ -33,14 +33,15 @@ export async function show(main, { signal, query }) {
 
 const hashOf = (by, { from, to }) => `#/chargeback?${new URLSearchParams({ by, from, ...(to ? { to } : {}) })}`;
 const dayOr = (text, otherwise) => (text && DAY.test(text) ? text : otherwise);
-const firstOfMonth = () => `${new Date().toISOString().slice(0, 8)}01`;
+const today = () => new Date().toISOString().slice(0, 10);
+const firstOfMonth = () => `${today().slice(0, 8)}01`;
 // The server's end is the day after the last one.
 const dayAfter = (day) => new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
 const currencies = (statement) => [...new Set(statement.lines.map((line) => line.currency))];
 
 function spanForm(by, { from, to }) {
-  const first = h("input", { type: "date", id: "from", value: from, required: true });
-  const last = h("input", { type: "date", id: "to", value: to ?? "" });
+  const last = h("input", { type: "date", id: "to", value: to ?? "", min: from });
+  const first = h("input", { type: "date", id: "from", value: from, max: today(), required: true, on: { input: () => { last.min = first.value; } } });
   return h("form", { class: "row filters", on: { submit: (event) => { event.preventDefault(); location.hash = hashOf(by, { from: first.value, to: last.value || null }); } } },
     h("div", { class: "field" }, h("label", { for: "from" }, "From"), first),
     h("div", { class: "field" }, h("label", { for: "to" }, "To, included"), last),
@@ -72,8 +73,8 @@ function chargesIn(statement, by, currency, widthPx) {
 // Each day of the span that has come, also those on which nothing was booked.
 function days(statement, lines) {
   const costs = new Map();
-  const today = new Date().toISOString().slice(0, 10);
-  for (let day = statement.from; day < statement.to && day <= today && costs.size < DAYS_DRAWN; day = dayAfter(day)) costs.set(day, "0");
+  const latest = today();
+  for (let day = statement.from; day < statement.to && day <= latest && costs.size < DAYS_DRAWN; day = dayAfter(day)) costs.set(day, "0");
   for (const line of lines) costs.set(line.day, String(Number(costs.get(line.day) ?? 0) + Number(line.cost ?? 0)));
   return [...costs].sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -6,7 +6,7 @@ import { bytes, count, instant, money, plural, ROUTES } from "./format.js";
 import { confirmed, noticeIn, problemNotice, sentence } from "./notices.js";
 import { PagePicture } from "./page_picture.js";
 import { PageText } from "./page_text.js";
-import { downloadMenu, isOpen, pageProgress, reasonChip, routeChip, routeChips, stateChip } from "./parts.js";
+import { downloadMenu, failureOf, isOpen, pageProgress, reasonChip, routeChip, routeChips, stateChip } from "./parts.js";
 import { ReviewForm } from "./review_form.js";
 import { nextToReview } from "./reviews.js";
 import { onKeys, showKeys } from "./shortcuts.js";
@@ -147,7 +147,7 @@ class DocumentView {
         h("button", { type: "button", class: "quiet-button", on: { click: () => this.end() } }, isOpen(one) ? "Cancel" : "Erase"),
         h("button", { type: "button", class: "quiet-button", "aria-label": "Keys", title: "Keys (?)", on: { click: () => showKeys(this.keys()) } }, "?"));
     }
-    if (one.error) replaced(this.place, h("div", { class: "notice bad" }, h("p", {}, h("strong", {}, sentence(one.error.message))), h("p", { class: "quiet" }, one.error.code)));
+    if (one.error) replaced(this.place, h("div", { class: "notice bad" }, h("p", {}, h("strong", {}, sentence(failureOf(one)))), h("p", { class: "quiet" }, one.error.code)));
   }
 
   async end() {

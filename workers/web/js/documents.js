@@ -4,7 +4,7 @@ import { followEvents, json, paused } from "./api.js";
 import { h, replaced, say } from "./dom.js";
 import { bytes, instant } from "./format.js";
 import { confirmed, noticeIn, problemNotice } from "./notices.js";
-import { downloadMenu, isOpen, pageProgress, routeChips, stateChip } from "./parts.js";
+import { downloadMenu, failureOf, isOpen, pageProgress, routeChips, stateChip } from "./parts.js";
 import { uploadCard } from "./upload.js";
 
 const PAGE = 30;
@@ -203,7 +203,7 @@ class DocumentRow {
     const before = this.one;
     this.one = one;
     replaced(this.state, stateChip(one.state), pageProgress(one), routeChips(one.routes));
-    if (one.error) this.state.append(h("span", { class: "error-text" }, one.error.message));
+    if (one.error) this.state.append(h("span", { class: "error-text" }, failureOf(one)));
     replaced(this.facts, h("span", {}, one.cost_centre), h("span", {}, bytes(one.byte_count)), h("time", { datetime: one.created_at }, instant(one.created_at)));
     if (before && isOpen(before) === isOpen(one)) return;
     const hadFocus = this.actions.contains(document.activeElement);

@@ -47,7 +47,6 @@ export class PagePicture {
     this.signal = signal;
     this.width = 0;
     this.problem.replaceChildren();
-    this.sheet.hidden = false;
     this.draw();
     this.image.alt = `Page ${page.page_number} of ${name}`;
     this.image.removeAttribute("src");
@@ -63,6 +62,7 @@ export class PagePicture {
     if (width <= this.width) return;
     const { path, signal } = this;
     this.width = width;
+    this.sheet.hidden = false;
     try {
       const response = await ask(`${path}/image?width_px=${width}`, { signal, headers: { Accept: "image/jpeg" } });
       const address = URL.createObjectURL(await response.blob());
@@ -79,6 +79,7 @@ export class PagePicture {
       if (error.name === "AbortError" || path !== this.path) return;
       this.width = 0;
       this.sheet.classList.remove("drawing");
+      this.sheet.hidden = !this.image.hasAttribute("src") && this.boxes.hasAttribute("hidden");
       const problem = error instanceof Problem ? error : new Problem({ detail: "the picture could not be shown" });
       replaced(this.problem, problemNotice(problem, () => { this.problem.replaceChildren(); this.fetchPicture(); }));
     }

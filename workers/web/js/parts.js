@@ -30,6 +30,11 @@ export function reasonChip({ signal, measured, threshold }) {
   return h("li", { class: "chip reason" }, words(signal), " ", h("b", {}, `${measure(measured)} ${sign} ${measure(threshold)}`));
 }
 
+// Why a document failed, where its name stands beside it.
+export function failureOf({ name, error }) {
+  return error.message.startsWith(`${name}: `) ? error.message.slice(name.length + 2) : error.message;
+}
+
 export const settled = (one) => (one.pages?.done ?? 0) + (one.pages?.failed ?? 0);
 
 export function pageProgress(one) {

@@ -42,7 +42,9 @@ export class ReviewForm {
     this.classes = h("div", { class: "checks" }, CLASSES.map((name) => h("label", {}, h("input", { type: "checkbox", value: name, checked: this.own?.classes.includes(name) ?? false }), words(name))));
     replaced(this.element,
       h("h2", { id: "review-title" }, "Review"),
-      h("p", {}, "Triage says that this page ", h("strong", {}, says ? "needs the VLM" : "does not need the VLM"), "."),
+      isForcedAlone(this.page.triage)
+        ? h("p", {}, "The route that was asked for sent this page to the VLM, and ", h("strong", {}, "nothing that triage measured"), " did.")
+        : h("p", {}, "Triage says that this page ", h("strong", {}, says ? "needs the VLM" : "does not need the VLM"), "."),
       this.verdicts,
       h("details", { class: "options", open: Boolean(this.own?.classes.length || this.own?.remark) }, h("summary", {}, "What kind of page, and why"),
         h("fieldset", {}, h("legend", {}, "Classes"), this.classes),
@@ -96,5 +98,7 @@ export class ReviewForm {
     }
   }
 }
+
+const isForcedAlone = (triage) => triage?.reasons.length > 0 && triage.reasons.every(({ signal }) => signal === "forced_vlm");
 
 const sayingOf = (review) => `that it ${review.needs_vlm ? "needs the VLM" : "does not need the VLM"}${review.classes.length > 0 ? ` (${review.classes.map(words).join(", ")})` : ""}`;
