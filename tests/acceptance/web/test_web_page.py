@@ -135,6 +135,7 @@ def test_every_format_is_offered_and_saved_the_documents_own_first(
         page = tab.page
         sign_in(page, site.key)
         page.goto(f"/#/documents/{table}")
+        expect(page.get_by_role("heading", name="ruled_table.pdf")).to_be_focused()
         menu = page.locator(".head .menu")
         opener = menu.locator("summary")
         tab_to(page, opener)
