@@ -49,7 +49,7 @@ from workers.api.declared import (
 )
 from workers.api.document_json import document_json, etag_of, found, no_such_document
 from workers.api.entering import Entering
-from workers.api.links import OF_A_DOCUMENT, OF_A_LIST
+from workers.api.links import OF_A_DOCUMENT, OF_A_LIST, OF_A_NEW_DOCUMENT
 from workers.api.openapi import upload_body
 from workers.api.parts import Asking, House, Parts, Sending
 from workers.api.spelt import AS_DIGITS, Truth
@@ -80,7 +80,9 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
     status_code=202,
     response_model=schema.Document,
     responses={
-        202: answer("It is entered.", headers={**LOCATION, **RETRY_AFTER, **REPLAYED}, links=OF_A_DOCUMENT),
+        202: answer(
+            "It is entered.", headers={**LOCATION, **RETRY_AFTER, **REPLAYED}, links=OF_A_NEW_DOCUMENT
+        ),
         **problems(
             BodyMalformed,
             BodyUnsupported,

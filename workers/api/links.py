@@ -29,8 +29,11 @@ def _links(operations: tuple[str, ...], parameters: Mapping[str, str]) -> dict[s
     return {name: {"operationId": name, "parameters": dict(parameters)} for name in operations}
 
 
+OF_A_NEW_DOCUMENT: Final = _links(OF_ONE, {"upload_id": "$response.body#/id"})
+"""Its pages are not known yet."""
+
 OF_A_DOCUMENT: Final = {
-    **_links(OF_ONE, {"upload_id": "$response.body#/id"}),
+    **OF_A_NEW_DOCUMENT,
     **_links(OF_A_PAGE, {"upload_id": "$response.body#/id", "page_number": "1"}),
 }
 OF_A_LIST: Final = {

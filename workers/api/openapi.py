@@ -21,6 +21,7 @@ OUTPUT: Final = "Output"
 FILE: Final = {
     "type": "string",
     "contentMediaType": "application/octet-stream",
+    "minLength": 1,
     "description": "The document: a PDF or an image; its type is told by its bytes.",
 }
 SAMPLE: Final = {

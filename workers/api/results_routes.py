@@ -32,7 +32,7 @@ from models.errors import (
     SubmissionNotOpen,
     TooManyAtOnce,
 )
-from pipeline.exports.formats import OutputFormat
+from pipeline.exports.formats import FORMATS, OutputFormat
 from pipeline.store.upload_records import UploadRecord
 from workers.api.answers import cached_by_etag, is_known, not_modified
 from workers.api.child import NotWanted
@@ -50,7 +50,7 @@ VARIES: Final = {"vary": "accept"}
 CLIENT_GONE: Final = 499
 """Nobody reads it; the metrics count it."""
 
-Named = Annotated[str | None, Query(alias="format")]
+Named = Annotated[str | None, Query(alias="format", json_schema_extra={"enum": list(FORMATS)})]
 
 router = APIRouter(prefix="/v1/documents/{upload_id}")
 

@@ -75,8 +75,18 @@ def test_links_lead_to_operations_that_there_are() -> None:
     assert links <= names
 
 
+def test_a_document_that_was_just_sent_promises_no_page() -> None:
+    """Its pages are not known yet, and there may be none."""
+    links = OPERATIONS["post /v1/documents"]["responses"]["202"]["links"]
+    assert "get_document" in links
+    assert {key for link in links.values() for key in link["parameters"]} == {"upload_id"}
+
+
 def test_the_form_has_every_field_and_the_result_every_format() -> None:
     form = OPERATIONS["post /v1/documents"]["requestBody"]["content"]["multipart/form-data"]["schema"]
     assert set(form["properties"]) == {"file", *UploadFields.model_fields}
     content = OPERATIONS["get /v1/documents/{upload_id}/result"]["responses"]["200"]["content"]
     assert set(content) == {output.media_type for output in FORMATS.values()}
+    parameters = OPERATIONS["get /v1/documents/{upload_id}/result"]["parameters"]
+    named = next(parameter for parameter in parameters if parameter["name"] == "format")
+    assert set(named["schema"]["enum"]) == set(FORMATS)
