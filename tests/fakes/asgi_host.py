@@ -19,8 +19,9 @@ class AsgiHost:
     """Serves on a free port of 127.0.0.1 between ``with`` and its end. The application finds the connection of
     a request as ``transport`` in its scope."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, http: Any = "h11") -> None:
         self._app = app
+        self._http = http
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._state = ServerState()
@@ -64,7 +65,7 @@ class AsgiHost:
         self._stop = asyncio.Event()
         self._config = uvicorn.Config(
             self._with_transport,
-            http="h11",
+            http=self._http,
             interface="asgi3",
             ws="none",
             lifespan="off",

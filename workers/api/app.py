@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 from typing import Final
 
@@ -29,8 +30,9 @@ from workers.api.problems import add_handlers
 
 OPENAPI_PATH: Final = "/v1/openapi.json"
 
-MOST_BODY_BYTES: Final = 2**20
-"""Of a request that is no upload."""
+MOST_BODY_BYTES: Final = 64 * 1024
+BODY_S: Final = 20.0
+"""Of a request that is no upload: it is read before anybody looks at who sends it."""
 
 UPLOAD_PATHS: Final = frozenset({"/v1/documents", "/v1/quotes"})
 """Their forms are bounded while they arrive."""
@@ -85,17 +87,21 @@ def make_app(parts: Parts, metrics: ApiMetrics) -> DescribedApp:
 
 
 class BoundedBodies:
-    """ASGI middleware: whoever reads the body of a request that is no upload reads no more than so much."""
+    """ASGI middleware: whoever reads the body of a request that is no upload reads no more than so much, for no longer
+    than so long: then the client counts as gone."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         read_bytes = 0
+        is_over = False
+        until_s = asyncio.get_running_loop().time() + BODY_S
 
         async def bounded() -> Message:
-            nonlocal read_bytes
-            message = await receive()
+            nonlocal read_bytes, is_over
+            message = await receive() if is_over else await _received(receive, until_s)
+            is_over = not message.get("more_body", False)
             read_bytes += len(message.get("body", b""))
             if read_bytes > MOST_BODY_BYTES:
                 raise HTTPException(413)
@@ -103,6 +109,14 @@ class BoundedBodies:
 
         is_upload = scope["type"] != "http" or scope["path"] in UPLOAD_PATHS
         await self._app(scope, receive if is_upload else bounded, send)
+
+
+async def _received(receive: Receive, until_s: float) -> Message:
+    try:
+        async with asyncio.timeout_at(until_s):
+            return await receive()
+    except TimeoutError:
+        return {"type": "http.disconnect"}
 
 
 class SafeHeaders:

@@ -18,6 +18,7 @@ from pipeline.settings import Settings
 from pipeline.store import Store, open_store
 from workers.api.access import open_access, require_loopback
 from workers.api.app import make_app
+from workers.api.connections import BoundedConnection, allow_many_connections
 from workers.api.drawing import Drawing
 from workers.api.exports import Exports
 from workers.api.metrics import ApiMetrics
@@ -154,12 +155,13 @@ def _serve(parts: Parts, metrics: ApiMetrics, listener: socket.socket, stopping:
             access_log=False,
             server_header=False,
             loop="uvloop",
-            http="h11",
+            http=BoundedConnection,
             timeout_graceful_shutdown=GRACE_S,
         )
     )
 
     stopping.server = server
+    allow_many_connections()
     host, port = listener.getsockname()[:2]
     log.info("serving", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
     server.run(sockets=[listener])
