@@ -18,6 +18,7 @@ from models.api_tables import CallbackRow, CallbackState, UploadRow
 from models.errors import Cancelled
 from models.pool import SubmissionState
 from models.tables import SourceRow, SubmissionRow
+from pipeline.store.cost_centre_statements import is_paid_by
 from pipeline.store.database import Database, insert_missing, rows_changed
 from pipeline.store.purge_statements import PURGED
 
@@ -87,11 +88,11 @@ class CallbackStore:
             insert_missing(session, CallbackRow, rows)
         return len(rows)
 
-    def take_due(self, *, lease_s: float, except_of: Collection[str] = ()) -> DueCallback | None:
-        """The one that has been due longest, of a cost centre that is not named; None where none is due."""
+    def take_due(self, *, lease_s: float, except_of_teams: Collection[str] = ()) -> DueCallback | None:
+        """The one that has been due longest, of none of these teams or their projects; None where none is due."""
         while True:
             with self._database.read() as session:
-                found = _longest_due(session, except_of)
+                found = _longest_due(session, except_of_teams)
             if found is None:
                 return None
             take = update(CallbackRow).where(_turn_of(found, found.attempts - 1), _is_due())
@@ -162,7 +163,7 @@ def _missing(uploaded_since_s: float | None) -> Select[tuple[str, str, str]]:
     return query if uploaded_since_s is None else query.where(UploadRow.created_at_s >= uploaded_since_s)
 
 
-def _longest_due(session: Session, except_of: Collection[str]) -> DueCallback | None:
+def _longest_due(session: Session, except_of_teams: Collection[str]) -> DueCallback | None:
     query = (
         select(
             CallbackRow.callback_id,
@@ -175,7 +176,7 @@ def _longest_due(session: Session, except_of: Collection[str]) -> DueCallback | 
             CallbackRow.created_at_s,
         )
         .join(UploadRow, UploadRow.upload_id == CallbackRow.upload_id)
-        .where(_is_due(), UploadRow.cost_centre.not_in(except_of))
+        .where(_is_due(), *(~is_paid_by(UploadRow.cost_centre, team) for team in except_of_teams))
         .order_by(CallbackRow.next_attempt_at_s, CallbackRow.callback_id)
         .limit(1)
     )

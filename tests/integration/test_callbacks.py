@@ -21,7 +21,7 @@ from tests.fakes.tls_receiver import running_tls_receiver
 from tests.unit.store.pool_parts import Pool
 from tests.unit.store.upload_parts import enter_upload
 from workers.callbacks import sending
-from workers.callbacks.desk import AT_A_TIME, OF_A_COST_CENTRE, CallbackDesk
+from workers.callbacks.desk import AT_A_TIME, OF_A_TEAM, CallbackDesk
 from workers.callbacks.sending import MOST_ANSWER_BYTES, Answer, send
 from workers.callbacks.signing import callback_secret
 from workers.callbacks.targets import NO_ADDRESS
@@ -209,8 +209,8 @@ def test_without_a_secret_nothing_is_entered(store: Store, receiver: CallbackRec
     assert store.callbacks.of_upload(upload_id) == ()
 
 
-def test_many_are_told_at_a_time_but_few_of_one_cost_centre(store: Store) -> None:
-    """Each receiver answers when more are being told than may be of one cost centre."""
+def test_many_are_told_at_a_time_but_few_of_one_team(store: Store) -> None:
+    """Each receiver answers when more are being told than may be of one team, whichever of its projects pays."""
     crowded, counting = threading.Event(), threading.Lock()
     under_way: Counter[str] = Counter()
     most: Counter[str] = Counter()
@@ -220,19 +220,21 @@ def test_many_are_told_at_a_time_but_few_of_one_cost_centre(store: Store) -> Non
         with counting:
             under_way.update([name, "all"])
             most.update({one: max(0, under_way[one] - most[one]) for one in under_way})
-            if under_way["all"] > OF_A_COST_CENTRE:
+            if under_way["all"] > OF_A_TEAM:
                 crowded.set()
         assert crowded.wait(60)
         with counting:
             under_way.subtract([name, "all"])
         return Answer(status=204)
 
-    uploads = [over(store, f"https://slow.example/{number}", "slow") for number in range(12)]
+    uploads = [
+        over(store, f"https://slow.example/{number}", f"slow/project {number}") for number in range(12)
+    ]
     uploads += [over(store, f"https://quick.example/{number}", f"team{number}") for number in range(6)]
     looked(store, sender=sender)
     assert {only(store, one).state for one in uploads} == {CallbackState.DELIVERED}
-    assert most["slow"] == OF_A_COST_CENTRE
-    assert OF_A_COST_CENTRE < most["all"] <= AT_A_TIME
+    assert most["slow"] == OF_A_TEAM
+    assert OF_A_TEAM < most["all"] <= AT_A_TIME
 
 
 def test_two_who_look_tell_of_each_document_once(store: Store, receiver: CallbackReceiver) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from models.errors import StoreUnavailable
+from pipeline.chargeback.cost_centres import team_of
 from pipeline.settings import ApiSettings
 from pipeline.store.callbacks import CallbackStore, DueCallback
 from workers.callbacks.sending import MOST_S, Answer, send
@@ -21,7 +22,7 @@ from workers.callbacks.signing import signed_headers
 from workers.retry import CALLBACK_MOST_TURNS, callback_retry_decision
 
 AT_A_TIME: Final = 8
-OF_A_COST_CENTRE: Final = 3
+OF_A_TEAM: Final = 3
 """At a time, so that receivers who answer slowly do not keep those of others waiting."""
 
 LEASE_S: Final = 6 * MOST_S
@@ -95,7 +96,7 @@ class CallbackDesk:
                 self._deliver(taken)
             finally:
                 with self._lock:
-                    self._under_way[taken.cost_centre] -= 1
+                    self._under_way[team_of(taken.cost_centre)] -= 1
             tried += 1
         return tried
 
@@ -125,11 +126,11 @@ class CallbackDesk:
         with self._lock:
             if self._is_closed:
                 return None
-            busy = [name for name, count in self._under_way.items() if count >= OF_A_COST_CENTRE]
-            taken = self._store.take_due(lease_s=LEASE_S, except_of=busy)
+            busy = [name for name, count in self._under_way.items() if count >= OF_A_TEAM]
+            taken = self._store.take_due(lease_s=LEASE_S, except_of_teams=busy)
             if taken is None:
                 return None
-            self._under_way[taken.cost_centre] += 1
+            self._under_way[team_of(taken.cost_centre)] += 1
         if threading.current_thread() in self._at_work():
             self._begin()
         return taken

@@ -150,8 +150,8 @@ def test_the_one_that_has_waited_longest_is_first_and_busy_cost_centres_wait(sto
     for cost_centre in ("attic", "harbour"):
         finished_upload(store, cost_centre)
         store.callbacks.enter_missing()
-    assert taken(store, except_of=["attic"]).cost_centre == "harbour"
-    assert store.callbacks.take_due(lease_s=LEASE_S, except_of=["attic"]) is None
+    assert taken(store, except_of_teams=["attic"]).cost_centre == "harbour"
+    assert store.callbacks.take_due(lease_s=LEASE_S, except_of_teams=["attic"]) is None
     assert taken(store).cost_centre == "attic"
 
 
