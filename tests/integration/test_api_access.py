@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,9 @@ from tests.fakes.asgi_host import AsgiHost
 from tests.unit.store.pool_parts import Pool
 from tests.unit.store.upload_parts import enter_upload
 from tests.unit.workers.test_tokens import AUDIENCE, ISSUER, KEYS, OTHER_RSA_KEY, jwk, token
+from workers.api import events
 from workers.api.access import Access, AccessHeaders, Caller, caller, open_access, require_loopback
+from workers.api.document_json import found
 from workers.api.problems import add_handlers
 from workers.api_keys import create_key, new_key
 
@@ -290,3 +293,27 @@ def test_open_documents_are_counted_by_the_key_s_own_limit_or_the_settings_(stor
         access.require_room(strict)
     open_to_all = open_access(settings_of(max_open_documents=1), store, is_open=True)
     open_to_all.require_room(strict)
+
+
+@pytest.mark.parametrize("is_revoked", [True, False])
+def test_who_follows_a_document_is_let_go_when_his_key_is_revoked(
+    store: Store, monkeypatch: pytest.MonkeyPatch, is_revoked: bool
+) -> None:
+    monkeypatch.setattr(events, "ASKED_EVERY_S", 0.0)
+    key = key_of(store)
+    submission_id = Pool(store).open("harbour")
+    Pool(store).add(submission_id)
+    record = found(store, enter_upload(store, submission_id))
+    access = open_access(settings_of(), store, is_open=False)
+    asking = Request({"type": "http", "headers": [(b"x-api-key", key.encode())]})
+
+    async def told() -> list[str]:
+        following = events.events_of(store, record, events.Told(), lambda: access.still_holds(asking))
+        kinds = [(await anext(following))["event"]]
+        if is_revoked:
+            store.api_keys.revoke(key.split("_")[1])
+        else:
+            store.pool.cancel(submission_id)
+        return kinds + [event["event"] async for event in following]
+
+    assert asyncio.run(told())[-1] == ("document" if is_revoked else "end")

@@ -14,12 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from models.errors import (
     CostCentreRefused,
     CredentialsRefused,
+    IssuerUnavailable,
     NotAuthenticated,
     ScopeMissing,
     SettingsError,
+    StoreUnavailable,
     TooManyRequests,
 )
-from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE
+from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE, team_of
 from pipeline.settings import Settings, is_loopback
 from pipeline.store import Store
 from pipeline.store.api_keys import ApiKeyRecord
@@ -69,6 +71,12 @@ class Caller:
     name: str = "everybody"
     requests_per_min: int | None = None
     max_open_documents: int | None = None
+    is_everybody: bool = False
+
+    @property
+    def team(self) -> str | None:
+        """With which it shares its places among others; None on a server that asks nobody who they are."""
+        return None if self.is_everybody else team_of(self.cost_centre)
 
     def sees(self, cost_centre: str) -> bool:
         """Whether it is the caller's own, or a project of it; an admin sees all."""
@@ -134,7 +142,11 @@ class Access:
         if self.is_open:
             _refuse_other_pages(request)
             return Caller(
-                key_id=None, cost_centre=self._everybody_s_cost_centre, scopes=ALL_SCOPES, is_admin=True
+                key_id=None,
+                cost_centre=self._everybody_s_cost_centre,
+                scopes=ALL_SCOPES,
+                is_admin=True,
+                is_everybody=True,
             )
         shown = _shown_secret(request)
         try:
@@ -143,6 +155,18 @@ class Access:
             address = "" if request.client is None else request.client.host
             self._limits.note_failed_login(address, most_per_min=self._settings.failed_logins_per_min)
             raise
+
+    def still_holds(self, request: Request) -> bool:
+        """Whether the key or token with which a request came is taken to this moment; where nobody can tell, it is."""
+        if self.is_open:
+            return True
+        try:
+            self._known(_shown_secret(request))
+        except (NotAuthenticated, CostCentreRefused):
+            return False
+        except (StoreUnavailable, IssuerUnavailable):
+            return True
+        return True
 
     def take_request(self, asking: Caller, headers: dict[str, str]) -> None:
         """``headers`` say what room there is. Raises ``TooManyRequests``."""

@@ -102,7 +102,7 @@ def retry_headers(record: UploadRecord) -> dict[str, str]:
 )
 async def send_document(request: Request, asking: Sending, parts: House) -> Response:
     """Send a document as multipart/form-data."""
-    async with parts.uploads.entered():
+    async with parts.uploads.entered(asking.team):
         entering = Entering(
             parts=parts,
             asking=asking,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,6 +39,9 @@ SEND_LIMIT_S: Final = 30.0
 """A client that takes nothing for so long is let go."""
 
 AWAY_S: Final = 2.0
+ASKED_EVERY_S: Final = 5.0
+"""Whether the key with which somebody follows is still taken."""
+
 MOST_PAGES: Final = 100_000
 ENDED: Final = "end"
 
@@ -76,34 +80,35 @@ async def follow_document(request: Request, asking: Asking, parts: House, upload
     last = request.headers.get("last-event-id", "")
     if last == ENDED:
         return Response(status_code=204)
-    events = _events(parts.store, record, Told.from_id(last))
-    return _Following(parts.streams, events)
+    events = events_of(parts.store, record, Told.from_id(last), lambda: parts.access.still_holds(request))
+    return _Following(parts.streams, asking.team, events)
 
 
 class _Following(EventSourceResponse):
     """Holds its place for as long as it is sent, and no longer."""
 
-    def __init__(self, gate: Gate, events: AsyncIterator[dict[str, str]]) -> None:
+    def __init__(self, gate: Gate, team: str | None, events: AsyncIterator[dict[str, str]]) -> None:
         super().__init__(events, ping=COMMENT_EVERY_S, send_timeout=SEND_LIMIT_S, sep="\n")
         self._gate = gate
+        self._team = team
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises ``TooManyAtOnce``."""
-        with self._gate.entered():
+        with self._gate.entered(self._team):
             await super().__call__(scope, receive, send)
 
 
 @dataclass(slots=True)
 class Told:
     """What a client has heard. It is the whole of an event's id, so that any server can go on from it: the state, and
-    the numbers of the pages, as ``reading;1-3,5``."""
+    the numbers of the pages, as ``reading;1-3,5``. ``ranges`` are in order, with pages between them."""
 
     state: str = ""
-    pages: set[int] = field(default_factory=set)
+    ranges: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def id(self) -> str:
-        ranges = (f"{first}-{last}" if first < last else str(first) for first, last in _ranges(self.pages))
+        ranges = (f"{first}-{last}" if first < last else str(first) for first, last in self.ranges)
         return f"{self.state};{','.join(ranges)}"
 
     @classmethod
@@ -111,40 +116,56 @@ class Told:
         """Of an id that is none nothing is told yet."""
         state, _, ranges = text.partition(";")
         try:
-            return cls(state, set(_pages_of(ranges)))
+            return cls(state, _joined(sorted(_read_ranges(ranges))))
         except ValueError:
             return cls()
 
+    def has(self, page_number: int) -> bool:
+        place = bisect_right(self.ranges, (page_number, MOST_PAGES))
+        return place > 0 and self.ranges[place - 1][1] >= page_number
 
-def _pages_of(ranges: str) -> Iterator[int]:
-    """Raises ValueError, also for more pages than any document has."""
-    left = MOST_PAGES
-    for part in filter(None, ranges.split(",")):
+    def add(self, page_number: int) -> None:
+        place = bisect_right(self.ranges, (page_number, MOST_PAGES))
+        around = slice(max(0, place - 1), place + 1)
+        self.ranges[around] = _joined(sorted([*self.ranges[around], (page_number, page_number)]))
+
+    def forget_beyond(self, page_count: int) -> None:
+        """Whoever asks says what was heard, also of pages that there are not."""
+        self.ranges = [(first, min(last, page_count)) for first, last in self.ranges if first <= page_count]
+
+
+def _read_ranges(text: str) -> Iterator[tuple[int, int]]:
+    """Raises ValueError, also for pages that no document has."""
+    for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        begin, end = int(first), int(last or first) + 1
-        left -= max(0, end - begin)
-        if left < 0:
+        begin, end = int(first), int(last or first)
+        if not 1 <= begin <= end <= MOST_PAGES:
             raise ValueError(part)
-        yield from range(begin, end)
+        yield begin, end
 
 
-def _ranges(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for page in sorted(pages):
-        if last is not None and page == last + 1:
-            last = page
-            continue
-        if first is not None and last is not None:
-            yield first, last
-        first = last = page
-    if first is not None and last is not None:
-        yield first, last
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of ranges in order, those that touch are one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
 
 
-async def _events(store: Store, record: UploadRecord, told: Told) -> AsyncIterator[dict[str, str]]:
-    since_s = 0.0
+async def events_of(
+    store: Store, record: UploadRecord, told: Told, still_holds: Callable[[], bool]
+) -> AsyncIterator[dict[str, str]]:
+    """Until the document is over, or whoever asked may ask no more."""
+    since_s, asked_s = 0.0, time.monotonic()
     while True:
         began_s, next_since_s = time.monotonic(), time.time() - OVERLAP_S
+        if began_s - asked_s >= ASKED_EVERY_S:
+            asked_s = began_s
+            if not await run_sync(still_holds):
+                return
         try:
             seen, pages = await run_sync(_look, store, record, since_s)
         except StoreUnavailable:
@@ -152,18 +173,25 @@ async def _events(store: Store, record: UploadRecord, told: Told) -> AsyncIterat
             continue
         if seen is None:
             return
-        if seen.state != told.state:
-            told.state = str(seen.state)
-            yield _event("document", told.id, document_json(seen))
-        for page in pages:
-            if page.page_number not in told.pages:
-                told.pages.add(page.page_number)
-                yield _event("page", told.id, _page_json(page))
+        for event in _news(seen, pages, told):
+            yield event
         if not seen.state.is_open:
             yield _event("end", ENDED, document_json(seen))
             return
         since_s = next_since_s
         await asyncio.sleep(max(LOOK_EVERY_S, (time.monotonic() - began_s) / SHARE_OF_TIME))
+
+
+def _news(seen: UploadRecord, pages: Iterable[SettledPage], told: Told) -> Iterator[dict[str, str]]:
+    if seen.page_count is not None:
+        told.forget_beyond(seen.page_count)
+    if seen.state != told.state:
+        told.state = str(seen.state)
+        yield _event("document", told.id, document_json(seen))
+    for page in pages:
+        if not told.has(page.page_number):
+            told.add(page.page_number)
+            yield _event("page", told.id, _page_json(page))
 
 
 def _look(

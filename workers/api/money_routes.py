@@ -84,7 +84,7 @@ router = APIRouter(prefix="/v1")
 )
 async def make_quote(request: Request, asking: Asking, parts: House) -> Response:
     """What a document would cost, which is read on the CPU for that; with ``sample`` of some pages alone."""
-    with parts.quotes.entered():
+    with parts.quotes.entered(asking.team):
         arrival = await received(
             request,
             parts.blobs,

@@ -24,6 +24,7 @@ from pipeline.chargeback.amounts import MONEY_DECIMALS, amount_text
 from pipeline.store import BookedEntry, PageRecord
 from pipeline.store.upload_records import UploadRecord
 from workers.api import schema
+from workers.api.access import Caller
 from workers.api.answers import cached_by_etag, is_known, json_answer, not_modified, tagged_json
 from workers.api.cursors import LARGEST_NUMBER
 from workers.api.declared import (
@@ -142,7 +143,7 @@ def get_image(
 ) -> Response:
     """The page as it is delivered; JPEG where Accept asks for it, else PNG."""
     record = visible(parts, asking, upload_id)
-    return _picture(request, parts, record, page_number, width_px=width_px, page=None)
+    return _picture(request, parts, record, page_number, asking=asking, width_px=width_px, page=None)
 
 
 @router.get(
@@ -167,7 +168,7 @@ def get_overlay(
             f"page {page_number} is {STATES[page.state]}; ask again when it is done",
             retry_after_s=RETRY_AFTER_S.get(record.state, 5),
         )
-    return _picture(request, parts, record, page_number, width_px=width_px, page=page.content)
+    return _picture(request, parts, record, page_number, asking=asking, width_px=width_px, page=page.content)
 
 
 def _page(parts: Parts, record: UploadRecord, page_number: int) -> PageRecord:
@@ -242,6 +243,7 @@ def _picture(
     record: UploadRecord,
     page_number: int,
     *,
+    asking: Caller,
     width_px: int | None,
     page: Mapping[str, Any] | None,
 ) -> Response:
@@ -253,7 +255,7 @@ def _picture(
     etag = etag_of((document.document_id, page_number, width_px, is_jpeg, page, rasterise))
     if is_known(request, etag):
         return not_modified(etag, {"vary": "accept"})
-    with parts.pictures.entered():
+    with parts.pictures.entered(asking.team):
         drawn = parts.drawing.draw(
             PictureOrder(
                 document=document,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -32,51 +33,107 @@ UPLOAD_THREADS = 4
 
 
 class Gate:
-    """At most so many at a time; the next is sent away."""
+    """At most so many at a time, and of one team fewer; the next is sent away."""
 
     def __init__(self, most: int, what: str) -> None:
-        self._most = most
         self._what = what
-        self._free = threading.BoundedSemaphore(most)
+        self._places = _Places(most)
+        self._lock = threading.Lock()
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def entered(self, team: str | None) -> Iterator[None]:
         """Raises ``TooManyAtOnce``."""
-        if not self._free.acquire(blocking=False):
-            raise _too_many(self._what, self._most)
+        with self._lock:
+            if not self._places.has_room_for(team):
+                raise _too_many(self._what, self._places, team)
+            self._places.take(team)
         try:
             yield
         finally:
-            self._free.release()
+            with self._lock:
+                self._places.give_back(team)
 
 
 class WaitingGate:
-    """At most so many at a time; the next waits its turn, and is sent away when that has not come in time."""
+    """At most so many at a time, and of one team fewer; the next waits its turn, and is sent away when that has not
+    come in time. The turn is that of the team with the fewest inside, and of those of the one that came in longest
+    ago."""
 
     def __init__(self, most: int, what: str, *, wait_s: float) -> None:
-        self._most = most
         self._what = what
         self._wait_s = wait_s
-        self._free = asyncio.Semaphore(most)
+        self._places = _Places(most)
+        self._waiting: list[_Waiting] = []
 
     @asynccontextmanager
-    async def entered(self) -> AsyncIterator[None]:
+    async def entered(self, team: str | None) -> AsyncIterator[None]:
         """Raises ``TooManyAtOnce``."""
+        one = _Waiting(team)
+        self._waiting.append(one)
+        self._let_in()
         try:
-            async with asyncio.timeout(self._wait_s):
-                await self._free.acquire()
-        except TimeoutError as error:
-            raise _too_many(self._what, self._most) from error
-        try:
+            await self._turn_of(one)
             yield
         finally:
-            self._free.release()
+            if one.turn.is_set():
+                self._places.give_back(team)
+                self._let_in()
+            else:
+                self._waiting.remove(one)
+
+    async def _turn_of(self, one: _Waiting) -> None:
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await one.turn.wait()
+        except TimeoutError as error:
+            if not one.turn.is_set():
+                raise _too_many(self._what, self._places, one.team) from error
+
+    def _let_in(self) -> None:
+        while welcome := [one for one in self._waiting if self._places.has_room_for(one.team)]:
+            one = min(welcome, key=lambda one: self._places.turn_of(one.team))
+            self._waiting.remove(one)
+            self._places.take(one.team)
+            one.turn.set()
 
 
-def _too_many(what: str, most: int) -> TooManyAtOnce:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    team: str | None
+    turn: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class _Places:
+    """A quarter of them is out of any one team's reach, where there are several. None is everybody, on a server that
+    asks nobody who they are."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.most_of_one = most - most // 4
+        self._inside: Counter[str | None] = Counter()
+        self._came_in: dict[str | None, int] = {}
+        self._entries = 0
+
+    def has_room_for(self, team: str | None) -> bool:
+        return self._inside.total() < self.most and (team is None or self._inside[team] < self.most_of_one)
+
+    def turn_of(self, team: str | None) -> tuple[int, int]:
+        """The smallest comes next."""
+        return self._inside[team], self._came_in.get(team, 0)
+
+    def take(self, team: str | None) -> None:
+        self._entries += 1
+        self._inside[team] += 1
+        self._came_in[team] = self._entries
+
+    def give_back(self, team: str | None) -> None:
+        self._inside[team] -= 1
+
+
+def _too_many(what: str, places: _Places, team: str | None) -> TooManyAtOnce:
+    most = f"{places.most}" if team is None else f"{places.most}, of one team {places.most_of_one},"
     return TooManyAtOnce(
-        f"{what}: {most} are under way, and no more at a time; try again in {RETRY_AFTER_S} s",
-        retry_after_s=RETRY_AFTER_S,
+        f"{what}: at most {most} at a time; try again in {RETRY_AFTER_S} s", retry_after_s=RETRY_AFTER_S
     )
 
 

@@ -99,7 +99,7 @@ async def get_result(
     kept = await run_sync(_kept, parts, record, chosen) if chosen.name in outputs else None
     if kept is not None:
         return StreamingResponse(_chunks(*kept), media_type=chosen.media_type, headers=headers)
-    made = await _made(request, parts, record, chosen)
+    made = await _made(request, parts, asking.team, await run_sync(_order, parts, record, chosen))
     if made is None:
         return Response(status_code=CLIENT_GONE)
     require_over(await run_sync(visible, parts, asking, upload_id))
@@ -117,13 +117,10 @@ def _kept(parts: Parts, record: UploadRecord, chosen: OutputFormat) -> tuple[Bin
         return stream, opening.pop_all()
 
 
-async def _made(
-    request: Request, parts: Parts, record: UploadRecord, chosen: OutputFormat
-) -> BinaryIO | None:
+async def _made(request: Request, parts: Parts, team: str | None, order: ExportOrder) -> BinaryIO | None:
     """None once the client is gone, for whom it is not made any further."""
-    order = await run_sync(_order, parts, record, chosen)
     unwanted = threading.Event()
-    async with parts.exporting.entered():
+    async with parts.exporting.entered(team):
         making = asyncio.ensure_future(run_sync(parts.exports.make, order, unwanted))
         leaving = asyncio.ensure_future(_client_is_gone(request))
         try:
