@@ -140,7 +140,7 @@ def find_page(reference: str, page_number: int, *, settings: Settings) -> Stored
         if document is None or page is None:
             raise PageNotFound(f"{reference}: {_why_no_page(store, document, document_id, page_number)}")
         return StoredPage(
-            source=store.submissions.newest_source_name(document_id) or reference,
+            source=store.submissions.newest_source_name(document_id, name=reference) or reference,
             document_id=document_id,
             media_type=document.media_type,
             page_number=page_number,

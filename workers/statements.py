@@ -132,7 +132,7 @@ def page_charges(settings: Settings, reference: str, page_number: int) -> PageCh
     with _opened(settings) as store:
         document_id = document_id_of(store, reference)
         charges = PageCharges(
-            source=store.submissions.newest_source_name(document_id) or reference,
+            source=store.submissions.newest_source_name(document_id, name=reference) or reference,
             document_id=document_id,
             page_number=page_number,
             entries=store.ledger.entries_of_page(document_id, page_number),

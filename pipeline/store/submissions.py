@@ -175,8 +175,9 @@ class SubmissionStore:
             row = session.execute(query).first()
             return None if row is None else (row.error_code or "", row.error_message or "")
 
-    def newest_source_name(self, document_id: str) -> str | None:
-        named = self.newest_source(document_id)
+    def newest_source_name(self, document_id: str, *, name: str | None = None) -> str | None:
+        """``name`` where the document was called so."""
+        named = self.newest_source(document_id, name=name)
         return None if named is None else named.name
 
     def newest_source(self, document_id: str, *, name: str | None = None) -> NamedSource | None:

@@ -166,6 +166,7 @@ def test_every_entry_about_a_page_is_explained_with_its_arithmetic(tmp_path: Pat
 
 def test_a_page_that_the_ledger_does_not_know_is_said_so(tmp_path: Path, store: Store) -> None:
     named(store)
+    named(store, "copy of the invoice.pdf")
     book(store, cache_hit("2026-11-05", 3))
     answer = run_doctriage("chargeback", "explain", "invoice.pdf", "--page", "3", home=tmp_path)
     assert answer.returncode == 1

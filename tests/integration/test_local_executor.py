@@ -364,3 +364,11 @@ def test_a_finished_page_is_found_by_name_file_and_id(bench: Bench) -> None:
         found = find_page(reference, 2, settings=bench.settings)
         assert found.page["text"] == "page of 501 pixels"
         assert found.blob_path.read_bytes() == file.read_bytes()
+
+
+def test_a_page_has_the_name_that_it_was_asked_for_by(bench: Bench) -> None:
+    for name in ("a.tif", "b.tif"):
+        tiff_of_widths(bench.inputs / name, [500])
+    bench.run()
+    for name in ("a.tif", "b.tif"):
+        assert find_page(name, 1, settings=bench.settings).source == name
