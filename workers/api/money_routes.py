@@ -84,7 +84,7 @@ router = APIRouter(prefix="/v1")
 )
 async def make_quote(request: Request, asking: Asking, parts: House) -> Response:
     """What a document would cost, which is read on the CPU for that; with ``sample`` of some pages alone."""
-    with parts.quotes.entered(asking.team):
+    async with parts.uploads.entered(asking.team):
         arrival = await received(
             request,
             parts.blobs,
@@ -92,10 +92,11 @@ async def make_quote(request: Request, asking: Asking, parts: House) -> Response
             idle_s=parts.settings.api.upload_idle_s,
             threads=parts.upload_threads,
         )
-        try:
+    try:
+        with parts.quotes.entered(asking.team):
             quoted = await run_sync(_quoted, parts, asking, arrival)
-        finally:
-            parts.blobs.discard(arrival.snapshot)
+    finally:
+        parts.blobs.discard(arrival.snapshot)
     return json_answer(json.loads(quoted))
 
 

@@ -290,6 +290,18 @@ def test_a_document_that_cannot_be_read_fails_with_its_reason(server: ApiServer)
         assert_problem(client.get(f"/v1/documents/{upload_id}/pages/0"), 422, "request_invalid")
 
 
+def test_a_document_that_arrives_slowly_for_a_quote_keeps_no_other_quote_waiting(server: ApiServer) -> None:
+    head = f"{HEAD.replace('/v1/documents', '/v1/quotes')}{FORM}Content-Length: 100000\n\n"
+    parts = urlsplit(server.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as slow:
+        slow.sendall(head.replace("\n", "\r\n").encode() + PART)
+        server.wait_until(lambda: server.files("incoming") != [])
+        with server.client() as client:
+            answer = client.post("/v1/quotes", files={"file": ("a.pdf", b"%PDF-1.4 nonsense")})
+        assert answer.json()["refusals"][0]["code"] == "document_corrupt"
+    server.wait_until(lambda: server.files("incoming") == [])
+
+
 def test_uploads_are_bounded_in_number_in_time_and_in_memory(tmp_path: Path) -> None:
     with api_server(
         tmp_path,
