@@ -1,4 +1,5 @@
-"""What Schemathesis is to know beside the schema: else a made-up upload is refused before its form is looked at."""
+"""What Schemathesis is to know beside the schema: what begins as a document, else the form of an upload is never looked
+at; and that a document is gone once it is erased, but not once it is cancelled."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from workers.api.upload_order import KEY
 BEGINNING: Final = "%PDF-1.7\n"
 NOBODY: Final = "https://callbacks.invalid/"
 NUMBERS: Final = count()
+ERASED: Final[set[str]] = set()
 
 
 @schemathesis.hook
@@ -33,3 +35,18 @@ def _make_form_matter(case: schemathesis.Case, form: dict[str, Any]) -> None:
     if isinstance(file, str | bytes) and file and not (is_right and case.operation.path == "/v1/quotes"):
         beginning = BEGINNING if isinstance(file, str) else BEGINNING.encode()
         form["file"] = file if file[:5] == beginning[:5] else beginning + file  # type: ignore[operator]
+
+
+@schemathesis.check
+def erased_is_gone(
+    context: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case
+) -> None:
+    """Takes the place of ``use_after_free``, which takes a DELETE that cancels for one that erases."""
+    upload_id = case.path_parameters.get("upload_id")
+    is_erasure = (
+        case.operation.definition.raw["operationId"] == "delete_document" and response.status_code == 204
+    )
+    if upload_id in ERASED:
+        assert response.status_code >= 400, f"document {upload_id} was erased"
+    elif is_erasure:
+        ERASED.add(str(upload_id))

@@ -22,7 +22,7 @@ SCHEMATHESIS: Final = Path(sys.executable).with_name("st")
 RULED_TABLE: Final = Path(__file__).parents[3] / "samples" / "ruled_table.pdf"
 CUT_OFF: Final = b"%PDF-1.4\n1 0 obj\n"
 
-EXAMPLES: Final = os.environ.get("SCHEMATHESIS_EXAMPLES", "5")
+EXAMPLES: Final = os.environ.get("SCHEMATHESIS_EXAMPLES", "10")
 """For each operation, in the phases that draw them."""
 
 UNBOUNDED: Final = "10000"
