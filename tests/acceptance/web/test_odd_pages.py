@@ -27,6 +27,42 @@ def test_what_a_document_says_is_shown_and_never_run(site: Site, browser: Browse
         assert page.evaluate("window.hacked") is None
 
 
+def test_what_people_write_is_shown_and_never_run(site: Site, browser: Browser, table: str) -> None:
+    """Names of projects, remarks of reviews, and what went wrong."""
+    hurtful = "<img src=x onerror=window.hacked=1>"
+    project = f"{hurtful}/dock"
+    upload_id = site.send(
+        hurtful + ".pdf",
+        (SAMPLES / "blank_page.pdf").read_bytes(),
+        cost_centre=project,
+        metadata=f'{{"{hurtful}":1}}',
+    )
+    broken = site.send(hurtful + " broken.pdf", b"%PDF-1.7 nonsense")
+    said = {"reviewer": hurtful, "needs_vlm": True, "classes": [], "remark": hurtful}
+    with watched(browser, site.url) as tab:
+        page = tab.page
+        sign_in(page, site.key)
+        page.route(
+            "**/pages/1/review",
+            lambda route: route.fulfill(
+                json={"review": None, "others": [{**said, "reviewed_at": "2026-11-30T10:00:00Z"}]}
+            ),
+        )
+        for path, shown in (
+            ("/#/documents", project),
+            (f"/#/documents/{upload_id}", project),
+            (f"/#/documents/{upload_id}", f"{hurtful} said"),
+            (f"/#/documents/{broken}", "Damaged PDF, or one without pages"),
+            ("/#/reviews", hurtful),
+            ("/#/chargeback", hurtful),
+        ):
+            page.goto(path)
+            expect(page.locator("body")).to_contain_text(shown)
+            assert page.locator("img[src=x]").count() == 0
+            assert page.evaluate("window.hacked") is None
+            assert site.key not in page.url
+
+
 def test_events_go_on_where_they_broke_off(site: Site, browser: Browser, table: str) -> None:
     document = site.ask(f"/v1/documents/{table}")
     reading = {**document, "state": "reading", "finished_at": None}
