@@ -169,7 +169,7 @@ class Parts:
         return self.settings.api.max_upload_bytes or self.settings.intake.max_bytes
 
 
-def parts_of(request: Request) -> Parts:
+async def parts_of(request: Request) -> Parts:
     parts: Parts = request.app.state.parts
     return parts
 

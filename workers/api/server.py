@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Iterator
@@ -164,5 +165,12 @@ def _serve(parts: Parts, metrics: ApiMetrics, listener: socket.socket, stopping:
     allow_many_connections()
     host, port = listener.getsockname()[:2]
     log.info("serving", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    _keep_out_of_collections()
     server.run(sockets=[listener])
     log.info("stopping")
+
+
+def _keep_out_of_collections() -> None:
+    """What is there at the start stays to the end: looking through it for garbage would hold up every answer."""
+    gc.collect()
+    gc.freeze()
