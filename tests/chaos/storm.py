@@ -55,11 +55,11 @@ class Storm:
     def strike(self) -> None:
         """Every disaster, each at its time. Servers end with the thread that started them, so it is the caller's."""
         strikes: list[tuple[float, Callable[[], None]]] = [
-            (0.08, self._stop_one),
-            (0.22, self._lose_broker),
-            (0.36, self._restart_database),
-            (0.50, self._fill_disk),
-            (0.64, self._take_vlm_down),
+            (0.05, self._stop_one),
+            (0.15, self._lose_broker),
+            (0.25, self._restart_database),
+            (0.35, self._fill_disk),
+            (0.45, self._take_vlm_down),
         ]
         for share, disaster in strikes:
             while self.done() < share:

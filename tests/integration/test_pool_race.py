@@ -71,7 +71,7 @@ def test_every_page_is_read_once_whoever_is_lost(tmp_path: Path, url: SecretStr 
     for number, pages in enumerate(PAGES):
         pool.submit(pages, f"team {number % 2}")
     lost = lost_after_all(store, tmp_path, url)
-    assert lost == len(CLAIMS_OF_THE_LOST)
+    assert 1 <= lost <= len(CLAIMS_OF_THE_LOST), "others may have read all before one had its claims"
     assert store.pool.submissions(limit=10, state=SubmissionState.OPEN) == ()
     with store.database.read() as session:
         pages_by_state = session.execute(text("SELECT state, count(*) FROM pages GROUP BY state")).all()

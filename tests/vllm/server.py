@@ -108,6 +108,7 @@ def running_server(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _leave_one_processor_free(launched.pid)
     server = VllmServer(
         plan=read_plan(plan_file),
         plan_file=plan_file,
@@ -119,6 +120,14 @@ def running_server(
         yield server
     finally:
         _stop(launched)
+
+
+def _leave_one_processor_free(pid: int) -> None:
+    """vLLM's processes wait for each other by asking again and again: on every processor they keep whoever asks them
+    something from running at all."""
+    _, *others = sorted(os.sched_getaffinity(0))
+    if others:
+        os.sched_setaffinity(pid, others)
 
 
 def _free_port() -> int:

@@ -202,10 +202,11 @@ def test_a_file_that_is_dropped_and_cannot_be_read_says_what_to_do(site: Site, b
             }"""
         )
         page.dispatch_event(".zone", "drop", {"dataTransfer": dropped})
-        row = page.locator(".document", has_text="broken.pdf")
+        link = page.get_by_role("link", name="broken.pdf", exact=True)
+        row = page.locator(".document").filter(has=link)
         expect(row).to_contain_text("failed")
         expect(row.locator(".error-text")).to_have_text(re.compile("^damaged PDF.*submit again$"))
-        row.get_by_role("link").click()
+        link.click()
         expect(page.locator(".notice.bad")).to_contain_text(re.compile("^Damaged PDF.*submit again"))
 
 
