@@ -15,7 +15,7 @@ VLLM_VENV ?= .venv-vllm
 FOCUS_VENV ?= .venv-focus
 PYTHON312 := $(or $(PYTHON312),$(shell for python in python3.12 "$$HOME"/.pyenv/versions/3.12.*/bin/python; do \
   "$$python" -c "" 2>/dev/null && echo "$$python" && break; done))
-# How long the pool is put under fire. From six minutes on with 300 pages, below with half as many.
+# How long the pool is put under fire. From six minutes on with 300 pages, below with three quarters of them.
 CHAOS_MINUTES ?= 10
 BENCH_ARGS ?=
 LOCK_ARGS ?=
@@ -30,7 +30,7 @@ help:
 	@echo "make run     read every document in samples/ into out/"
 	@echo "make test    run the tests"
 	@echo "make test-vllm run the tests that need a real vLLM, on this processor"
-	@echo "make chaos   put a pool of workers under fire: CHAOS_MINUTES=3 for half the pages"
+	@echo "make chaos   put a pool of workers under fire: CHAOS_MINUTES=3 for fewer pages"
 	@echo "make check   lint, formatting, types and import fences"
 	@echo "make bench   measure speed and memory, and print tables"
 	@echo "make lock    pin the requirements again, with hashes"
