@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ from typing import Any, Final
 from pipeline.store import open_store
 from pipeline.store.api_keys import ApiKeyTerms
 from tests.api_server import PATIENCE_S, ApiServer
-from tests.pool_processes import DOCTRIAGE, pool_processes
+from tests.pool_processes import DOCTRIAGE, begun_command, pool_processes
 from tests.server_parts import free_port
 from workers.api_keys import create_key
 from workers.client import Client
@@ -50,21 +50,8 @@ class KeyedServer:
             timeout=PATIENCE_S,
         )
 
-    @contextmanager
-    def begun_ingest(self, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-        """In the background, and killed in the end where it still runs."""
-        with subprocess.Popen(
-            [DOCTRIAGE, "ingest", *arguments, "--server", self.url],
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+    def begun_ingest(self, *arguments: str | Path) -> AbstractContextManager[subprocess.Popen[str]]:
+        return begun_command("ingest", *arguments, "--server", self.url, environment=self.environment())
 
     def environment(self, **environment: str) -> Mapping[str, str]:
         return {**self.keyless_environment, "DOCTRIAGE_SERVER__KEY": self.key, **environment}

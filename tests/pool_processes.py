@@ -178,6 +178,25 @@ def pool_processes(folder: Path, environment: Mapping[str, str]) -> Iterator[Poo
         pool.stop()
 
 
+@contextmanager
+def begun_command(
+    *arguments: str | Path, environment: Mapping[str, str], stderr: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
+    """In the background, and killed in the end where it still runs."""
+    with subprocess.Popen(
+        [DOCTRIAGE, *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def logs_of(processes: Sequence[PoolProcess], *, most: int = 3_000) -> str:
     """The ends of their logs, for a failure's message."""
     return "\n".join(

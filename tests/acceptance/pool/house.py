@@ -7,14 +7,21 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.pool_processes import DOCTRIAGE, PoolProcess, PoolProcesses, logs_of, pool_processes
+from tests.pool_processes import (
+    DOCTRIAGE,
+    PoolProcess,
+    PoolProcesses,
+    begun_command,
+    logs_of,
+    pool_processes,
+)
 from tests.postgres import PostgresServer
 from tests.server_parts import Broker
 
@@ -46,20 +53,12 @@ class House:
     def ingest(self, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         return self.doctriage("ingest", "--executor", "celery", *arguments, **environment)
 
-    @contextmanager
-    def begun_ingest(self, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-        with subprocess.Popen(
-            [DOCTRIAGE, "ingest", "--executor", "celery", *arguments],
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+    def begun_ingest(self, *arguments: str | Path) -> AbstractContextManager[subprocess.Popen[str]]:
+        return begun_command(
+            *("ingest", "--executor", "celery", *arguments),
+            environment=self.environment(),
             stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        )
 
     def begin_workers(self, *queues: str, concurrency: int = 1, **environment: str) -> list[PoolProcess]:
         """One for each, and ready; all are started at once."""
