@@ -52,11 +52,13 @@ class MemoryRun:
 
 
 class Sampler:
-    """Samples this process and its descendants in a thread, until closed."""
+    """Samples a process and its descendants in a thread, until closed. Whoever sees pages finish sets
+    ``pages_done``."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: psutil.Process) -> None:
         self.pages_done = 0
         self.samples: list[Sample] = []
+        self._process = process
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -73,13 +75,12 @@ class Sampler:
             self.pages_done += 1
 
     def _run(self) -> None:
-        parent = psutil.Process()
         while not self._stop.wait(SAMPLE_EVERY_S):
             self.samples.append(
                 Sample(
                     pages_done=self.pages_done,
-                    parent_bytes=_pss_bytes((parent,)),
-                    children_bytes=_pss_bytes(parent.children(recursive=True)),
+                    parent_bytes=_pss_bytes((self._process,)),
+                    children_bytes=_pss_bytes(self._process.children(recursive=True)),
                 )
             )
 
@@ -90,16 +91,16 @@ def measure(page_count: int, *, jobs: int) -> MemoryRun:
         write_scanned_pdf(pdf, page_count)
         settings = Settings(home=Path(folder, "home"), executor=ExecutorSettings(jobs=jobs))
         request = IngestRequest(paths=(pdf,), out_dir=Path(folder, "out"))
-        with Sampler() as sampler:
+        with Sampler(psutil.Process()) as sampler:
             ingest(request, settings=settings, on_event=sampler.note)
     if sampler.pages_done != page_count:
         raise RuntimeError(f"{sampler.pages_done} of {page_count} pages finished; the measurement is void")
     return MemoryRun(page_count=page_count, jobs=jobs, samples=tuple(sampler.samples))
 
 
-def print_table(run: MemoryRun, console: Console) -> None:
+def print_table(run: MemoryRun, console: Console, *, base_page: int = 50) -> None:
     table = Table(title=f"Memory (PSS), {run.page_count}-page scanned PDF, parent and {run.jobs} workers")
-    base_page = min(50, run.page_count)
+    base_page = min(base_page, run.page_count)
     for heading in ("page", f"peak, last {WINDOW_PAGES} pages", "peak so far", f"against page {base_page}"):
         table.add_column(heading, justify="right")
     base = run.peak_near(base_page)
@@ -129,7 +130,7 @@ def write_plot(run: MemoryRun, path: Path) -> None:
 
 
 def _marks(run: MemoryRun) -> tuple[int, ...]:
-    marks = (10, 50, 100, 200, 300, run.page_count)
+    marks = (10, 50, 100, 200, 300, 500, 750, run.page_count)
     return tuple(sorted({mark for mark in marks if mark <= run.page_count}))
 
 

@@ -46,13 +46,14 @@ def write_page_images(folder: Path, page_count: int) -> tuple[Path, ...]:
 
 
 def write_scanned_pdf(path: Path, page_count: int) -> None:
-    """A PDF of page images without a text layer, as an office scanner writes it."""
+    """A PDF of page images without a text layer, as an office scanner writes it, titled after its file."""
     scans = []
     for page in sample_pages():
         jpeg = io.BytesIO()
         page.save(jpeg, "JPEG", quality=70)
         scans.append((ImageReader(jpeg), page.width * 72 / PAGE_DPI, page.height * 72 / PAGE_DPI))
     canvas = Canvas(str(path))
+    canvas.setTitle(path.stem)
     for index in range(page_count):
         image, width_pt, height_pt = scans[index % len(scans)]
         canvas.setPageSize((width_pt, height_pt))
