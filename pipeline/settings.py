@@ -192,8 +192,9 @@ class PoolSettings(Section):
 
     ``visibility_timeout_s`` is how long Redis waits for a message to be acknowledged, None for what the longest task
     needs. A worker that says nothing for ``lease_s`` loses its pages to others; a page that was lost ``max_losses``
-    times fails. ``max_waiting_pages`` and ``max_waiting_sources`` bound what the pool takes on. ``weights`` are the
-    shares of cost centres (JSON), 1 where none is named. ``secret_key`` seals passwords on their way to the workers.
+    times fails. ``max_waiting_pages`` and ``max_waiting_sources`` bound what the pool takes on, and three quarters of
+    each what it takes on of one team. ``weights`` are the shares of cost centres (JSON), 1 where none is named.
+    ``secret_key`` seals passwords on their way to the workers.
     """
 
     broker_url: SecretStr | None = None

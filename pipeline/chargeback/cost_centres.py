@@ -41,6 +41,11 @@ def team_of(cost_centre: str) -> str:
     return cost_centre.partition("/")[0]
 
 
+def most_of_one_team(places: int) -> int:
+    """Of places that all teams share: a quarter is out of any one's reach, where there are several."""
+    return places - places // 4
+
+
 def payers(cost_centre: str) -> tuple[str, ...]:
     """Those whose budgets hold for it: the team, and then the project where it is one."""
     return tuple(dict.fromkeys((team_of(cost_centre), cost_centre)))

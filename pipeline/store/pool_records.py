@@ -15,8 +15,8 @@ from pipeline.store.ledger import BookedEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits:
-    """How much may wait before the pool takes on no more: pages that nobody reads yet, and sources whose bytes have
-    arrived and were not looked into."""
+    """How much may wait before the pool takes on no more, and three quarters of it of one team: pages that nobody reads
+    yet, and sources whose bytes have arrived and were not looked into."""
 
     max_waiting_pages: int
     max_waiting_sources: int

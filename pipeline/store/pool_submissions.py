@@ -12,7 +12,7 @@ from models.errors import SubmissionNotOpen
 from models.pool import SourceState, SubmissionState
 from models.tables import ReadingRow, ReadingState, SourceRow, SubmissionRow
 from pipeline.store.database import Database, insert_missing
-from pipeline.store.pool_bounds import refuse_beyond
+from pipeline.store.pool_bounds import WaitingRoom
 from pipeline.store.pool_records import PoolLimits
 from pipeline.store.pool_statements import (
     finish_if_settled,
@@ -26,6 +26,7 @@ from pipeline.store.pool_statements import (
 class PoolSubmissions:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._room = WaitingRoom()
 
     def open_submission(
         self,
@@ -38,7 +39,7 @@ class PoolSubmissions:
         traceparent: str | None,
         limits: PoolLimits,
     ) -> int:
-        """Raises PoolBusy where as much waits already as may."""
+        """Raises PoolBusy where as much waits already as may, of the cost centre's team or of all."""
         now_s = time.time()
         row = SubmissionRow(
             out_dir="",
@@ -54,7 +55,7 @@ class PoolSubmissions:
             traceparent=traceparent,
         )
         with self._database.write() as session:
-            refuse_beyond(session, limits)
+            self._room.refuse_beyond(session, limits, cost_centre)
             session.add(row)
             session.flush()
             return row.submission_id
@@ -78,8 +79,9 @@ class PoolSubmissions:
             "blob_id": blob_id,
             "byte_count": byte_count,
         }
-        with self._database.write() as session:
-            refuse_beyond(session, limits)
+        payer = select(SubmissionRow.cost_centre).where(SubmissionRow.submission_id == submission_id)
+        with self._database.read() as session:
+            self._room.refuse_beyond(session, limits, session.scalar(payer))
         return self._add(submission_id, row)
 
     def add_refused_source(

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from models.api_tables import ArrivingBlobRow, UploadRow
 from models.errors import IdempotencyKeyReused
 from pipeline.store.api_keys import refuse_beyond_quota
-from pipeline.store.database import insert_missing
-from pipeline.store.pool_bounds import refuse_beyond
+from pipeline.store.database import Database, insert_missing
+from pipeline.store.pool_bounds import WaitingRoom
 from pipeline.store.pool_records import PoolLimits
 from pipeline.store.purge import purge_in, refuse_in_use
 from pipeline.store.purge_statements import erase_source_alone, forget_uploads
@@ -40,10 +40,14 @@ Erase = Callable[[str], object]
 
 
 class UploadStore(UploadPages):
-    def require_room(self, limits: PoolLimits) -> None:
-        """Before anything is sent. Raises PoolBusy."""
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._room = WaitingRoom()
+
+    def require_room(self, limits: PoolLimits, cost_centre: str | None) -> None:
+        """Before anything is sent; None where the document may be of any team. Raises PoolBusy."""
         with self._database.read() as session:
-            refuse_beyond(session, limits)
+            self._room.refuse_beyond(session, limits, cost_centre)
 
     def note_arriving(self, blob_id: str, owner: str) -> int:
         """``owner`` is about to give these bytes their name; the number of the note. Waits while the same bytes are
@@ -62,7 +66,7 @@ class UploadStore(UploadPages):
         IdempotencyKeyReused."""
         try:
             with self._database.write() as session:
-                return _earlier(session, new) or _entered(session, new, arriving_blob_id, limits)
+                return _earlier(session, new) or self._entered(session, new, arriving_blob_id, limits)
         except _CameSecond:
             with self._database.read() as session:
                 earlier = _earlier(session, new)
@@ -133,6 +137,26 @@ class UploadStore(UploadPages):
                 _erase_document(session, record, document_id, is_alive, erase)
             forget_uploads(session, UploadRow.upload_id == upload_id)
 
+    def _entered(
+        self, session: Session, new: NewUpload, arriving_blob_id: int, limits: PoolLimits
+    ) -> Accepted:
+        """Whoever enters the same key at the same time is waited for. Raises ``_CameSecond`` where that one was
+        entered, and nothing of this may stay."""
+        if new.max_open_documents is not None:
+            refuse_beyond_quota(
+                session,
+                key_id=new.key_id,
+                cost_centre=new.cost_centre,
+                max_open_documents=new.max_open_documents,
+            )
+        self._room.refuse_beyond(session, limits, new.cost_centre)
+        submission_id = add_submission(session, new)
+        insert_missing(session, UploadRow, [upload_columns(new, submission_id)])
+        if session.get(UploadRow, new.upload_id) is None:
+            raise _CameSecond
+        session.execute(delete(ArrivingBlobRow).where(ArrivingBlobRow.arriving_blob_id == arriving_blob_id))
+        return Accepted(upload_id=new.upload_id, is_new=True)
+
     def _erase_of_gone(self, blob_id: str, is_gone: _Gone, erase: Erase) -> int:
         with self._database.write() as session:
             lock_bytes(session, blob_id)
@@ -154,25 +178,6 @@ class _Gone:
 
 class _CameSecond(Exception):
     """Another request with the same key was entered meanwhile."""
-
-
-def _entered(session: Session, new: NewUpload, arriving_blob_id: int, limits: PoolLimits) -> Accepted:
-    """Whoever enters the same key at the same time is waited for. Raises ``_CameSecond`` where that one was entered,
-    and nothing of this may stay."""
-    if new.max_open_documents is not None:
-        refuse_beyond_quota(
-            session,
-            key_id=new.key_id,
-            cost_centre=new.cost_centre,
-            max_open_documents=new.max_open_documents,
-        )
-    refuse_beyond(session, limits)
-    submission_id = add_submission(session, new)
-    insert_missing(session, UploadRow, [upload_columns(new, submission_id)])
-    if session.get(UploadRow, new.upload_id) is None:
-        raise _CameSecond
-    session.execute(delete(ArrivingBlobRow).where(ArrivingBlobRow.arriving_blob_id == arriving_blob_id))
-    return Accepted(upload_id=new.upload_id, is_new=True)
 
 
 def _earlier(session: Session, new: NewUpload) -> Accepted | None:

@@ -30,7 +30,8 @@ class Entering:
         ``TooManyOpenDocuments``."""
         if self.idempotency_key is None:
             self.parts.access.require_room(self.asking)
-            self.parts.store.uploads.require_room(self.parts.limits)
+            payer = None if self.asking.is_admin else self.asking.cost_centre
+            self.parts.store.uploads.require_room(self.parts.limits, payer)
 
     def enter(self, arrival: Arrival) -> Accepted:
         """Raises what ``upload_order`` and ``UploadStore.accept`` raise, ``TooManyOpenDocuments`` and

@@ -16,6 +16,7 @@ from fastapi import Depends, Request
 
 from models.errors import TooManyAtOnce
 from pipeline.blobs import BlobStore
+from pipeline.chargeback.cost_centres import most_of_one_team
 from pipeline.settings import Settings
 from pipeline.store import PoolLimits, Store
 from workers.api.access import Access, Caller, ShownBearer, ShownKey, caller
@@ -104,12 +105,11 @@ class _Waiting:
 
 
 class _Places:
-    """A quarter of them is out of any one team's reach, where there are several. None is everybody, on a server that
-    asks nobody who they are."""
+    """One team has not all of them. None is everybody, on a server that asks nobody who they are."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.most_of_one = most - most // 4
+        self.most_of_one = most_of_one_team(most)
         self._inside: Counter[str | None] = Counter()
         self._came_in: dict[str | None, int] = {}
         self._entries = 0

@@ -1,17 +1,15 @@
-"""Submissions to the pool: what may be added when, what is cancelled, and how much may wait."""
+"""Submissions to the pool: what may be added when, and what is cancelled."""
 
 from __future__ import annotations
 
 import pytest
 from sqlalchemy import text
 
-from models.errors import PoolBusy, SubmissionNotFound, SubmissionNotOpen
+from models.errors import SubmissionNotFound, SubmissionNotOpen
 from models.pool import Queue, SourceState, SubmissionState
 from models.tables import PageState
-from pipeline.store import PoolLimits, Store
-from tests.unit.store.pool_parts import LIMITS, Pool, new_document
-
-FEW = PoolLimits(max_waiting_pages=10, max_waiting_sources=2)
+from pipeline.store import Store
+from tests.unit.store.pool_parts import LIMITS, Pool
 
 
 @pytest.fixture
@@ -140,36 +138,6 @@ def test_the_priority_of_an_open_submission_can_be_changed(pool: Pool) -> None:
     assert work.terms.submission_id == second.submission_id
     pool.store.pool.cancel(first.submission_id)
     assert not pool.store.pool.prioritise(first.submission_id, 9)
-
-
-def test_no_more_sources_wait_than_may(pool: Pool) -> None:
-    submission_id = pool.open(limits=FEW)
-    for _ in range(FEW.max_waiting_sources):
-        pool.add(submission_id, limits=FEW)
-    with pytest.raises(PoolBusy, match=r"2 documents wait, and at most 2 may .*MAX_WAITING_SOURCES.* 60 s"):
-        pool.add(submission_id, limits=FEW)
-    pool.take_in(new_document(1))
-    assert pool.add(submission_id, limits=FEW)
-
-
-def test_no_more_pages_wait_than_may_and_the_wait_follows_from_the_rate(pool: Pool) -> None:
-    submitted = pool.submit(12)
-    with pytest.raises(PoolBusy, match="12 pages wait, and at most 10 may") as refused:
-        pool.open(limits=FEW)
-    assert refused.value.retry_after_s == 60
-    work = pool.claim()
-    assert work is not None
-    pool.finish(work)
-    with pytest.raises(PoolBusy) as slow:
-        pool.open(limits=FEW)
-    assert slow.value.retry_after_s == 600  # two pages over nine, and one was settled in the last 300 s
-    with pool.store.database.write() as session:
-        session.execute(text("UPDATE pages SET settled_at_s = :now"), {"now": 4e9})
-    with pytest.raises(PoolBusy) as fast:
-        pool.open(limits=FEW)
-    assert fast.value.retry_after_s == 50
-    pool.store.pool.cancel(submitted.submission_id)
-    assert pool.open(limits=FEW)
 
 
 def test_the_backlog_says_what_waits_and_what_is_held(pool: Pool) -> None:

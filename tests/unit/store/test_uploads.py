@@ -105,7 +105,7 @@ def test_a_full_pool_takes_no_upload_but_knows_one_that_came_before(store: Store
     full = PoolLimits(max_waiting_pages=1, max_waiting_sources=1)
     enter(store, new_upload(idempotency_key="k1", request_sha256="1" * 64), limits=full)
     with pytest.raises(PoolBusy):
-        store.uploads.require_room(full)
+        store.uploads.require_room(full, "quay")
     with pytest.raises(PoolBusy):
         enter(store, new_upload(), limits=full)
     assert not enter(store, new_upload(idempotency_key="k1", request_sha256="1" * 64), limits=full).is_new
