@@ -7,9 +7,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 REQUIREMENTS = ROOT / "requirements"
@@ -68,6 +71,21 @@ def test_the_lock_of_vllm_leaves_out_what_its_script_drops() -> None:
 def test_development_has_the_versions_that_run() -> None:
     runtime, development = pins("runtime"), pins("dev")
     assert {name: development.get(name) for name in runtime} == runtime
+
+
+def test_what_is_only_asked_for_on_the_python_of_debian_12_is_locked() -> None:
+    """pip refuses the whole of a lock with hashes when a package wants another one that is not in it."""
+    locked = pins("runtime")
+    debian = {"python_version": "3.11", "python_full_version": "3.11.2", "extra": ""}
+    asked = {
+        (distribution.name, canonicalize_name(requirement.name))
+        for distribution in metadata.distributions()
+        if canonicalize_name(distribution.name) in locked
+        for requirement in map(Requirement, distribution.requires or ())
+        if requirement.marker is None or requirement.marker.evaluate(debian)
+    }
+    assert asked
+    assert {(name, other) for name, other in asked if other not in locked} == set()
 
 
 def test_one_opencv_build_is_installed() -> None:
