@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from models.pool import HIGHEST_PRIORITY
 from models.tables import SORTED_TEXT, Base, enum_column
 
 
@@ -15,7 +16,7 @@ class ApiKeyRow(Base):
     """Whoever shows the secret whose SHA-256 this is acts for ``cost_centre``, as far as ``scopes`` go (words with a
     blank between, of ``submit``, ``read`` and ``admin``). ``prefix`` is the part of the key that is shown and looked
     up; the secret itself is kept nowhere. ``requests_per_min`` and ``max_open_documents`` are None where the
-    deployment's own limits hold."""
+    deployment's own limits hold. ``max_priority`` is the highest priority that it may name."""
 
     __tablename__ = "api_keys"
 
@@ -27,6 +28,7 @@ class ApiKeyRow(Base):
     scopes: Mapped[str] = mapped_column(String(40))
     requests_per_min: Mapped[int | None]
     max_open_documents: Mapped[int | None]
+    max_priority: Mapped[int] = mapped_column(server_default=str(HIGHEST_PRIORITY))
     created_at_s: Mapped[float]
     expires_at_s: Mapped[float | None]
     revoked_at_s: Mapped[float | None]

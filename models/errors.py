@@ -391,6 +391,12 @@ class CostCentreRefused(DoctriageError):
     code = "cost_centre_refused"
 
 
+class PriorityRefused(DoctriageError):
+    """Whoever asks may not make this as urgent as that."""
+
+    code = "priority_refused"
+
+
 class IssuerUnavailable(DoctriageError):
     """The keys that tokens are checked with cannot be had for now."""
 

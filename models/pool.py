@@ -8,6 +8,8 @@ from typing import Final
 DEFAULT_PRIORITY: Final = 5
 """Of 0, the last, to 9, the first."""
 
+HIGHEST_PRIORITY: Final = 9
+
 
 class Queue(StrEnum):
     INTAKE = "intake"

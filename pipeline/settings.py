@@ -28,6 +28,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from models.choices import RoutePolicy, TriageProfile
 from models.errors import SettingsError
+from models.pool import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE, cost_centre_name
 from pipeline.planning.model_profiles import DEFAULT_PROFILE
 
@@ -226,7 +227,8 @@ class BlobSettings(Section):
 class OidcSettings(Section):
     """Tokens that the API takes beside its own keys: those of ``issuer`` for ``audience``, signed with a key of the set
     at ``jwks_url`` or in ``jwks_file``. The claims named say for which cost centre, and how far; ``scope_prefix`` is
-    what stands before read, submit and admin there."""
+    what stands before read, submit and admin there. ``max_priority`` is the highest that whoever has a token, and is no
+    admin, may name."""
 
     issuer: str | None = Field(default=None, min_length=1)
     audience: str | None = Field(default=None, min_length=1)
@@ -235,6 +237,7 @@ class OidcSettings(Section):
     cost_centre_claim: str = Field(default="cost_centre", min_length=1)
     scope_claim: str = Field(default="scope", min_length=1)
     scope_prefix: str = ""
+    max_priority: int = Field(default=DEFAULT_PRIORITY, ge=0, le=HIGHEST_PRIORITY)
 
     @property
     def is_configured(self) -> bool:

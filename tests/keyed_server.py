@@ -18,7 +18,7 @@ from tests.server_parts import free_port
 from workers.api_keys import create_key
 from workers.client import Client
 
-TERMS: Final = ApiKeyTerms(name="test", cost_centre="harbour", scopes=("read", "submit"))
+TERMS: Final = ApiKeyTerms(name="test", cost_centre="harbour", scopes=("read", "submit"), max_priority=9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from models.api_tables import ApiKeyRow, UploadRow
 from models.errors import ApiKeyNotFound, TooManyOpenDocuments
-from models.pool import SubmissionState
+from models.pool import DEFAULT_PRIORITY, SubmissionState
 from models.tables import SubmissionRow
 from pipeline.store.database import Database, rows_changed
 
@@ -21,13 +21,15 @@ QUOTA_RETRY_S: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyTerms:
-    """For whom a key acts, how far, and until when; None is no end, and the deployment's own limits."""
+    """For whom a key acts, how far, and until when; None is no end, and the deployment's own limits. ``max_priority``
+    is the highest that it may name."""
 
     name: str
     cost_centre: str
     scopes: tuple[str, ...]
     requests_per_min: int | None = None
     max_open_documents: int | None = None
+    max_priority: int = DEFAULT_PRIORITY
     expires_at_s: float | None = None
 
 
@@ -147,6 +149,7 @@ def _add(session: Session, terms: ApiKeyTerms, prefix: str, secret_sha256: str, 
         scopes=" ".join(terms.scopes),
         requests_per_min=terms.requests_per_min,
         max_open_documents=terms.max_open_documents,
+        max_priority=terms.max_priority,
         created_at_s=now_s,
         expires_at_s=terms.expires_at_s,
     )
@@ -187,5 +190,6 @@ def _terms(row: ApiKeyRow, *, expires_at_s: float | None) -> ApiKeyTerms:
         scopes=tuple(row.scopes.split()),
         requests_per_min=row.requests_per_min,
         max_open_documents=row.max_open_documents,
+        max_priority=row.max_priority,
         expires_at_s=expires_at_s,
     )

@@ -47,6 +47,7 @@ def test_a_key_is_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
     assert (key["prefix"], key["name"], key["cost_centre"]) == (prefix, "scanner", "harbour/crane")
     assert key["scopes"] == ["read", "submit"]
     assert (key["requests_per_minute"], key["max_open_documents"]) == (7, 3)
+    assert key["max_priority"] == 5
     assert (key["holds"], key["last_used_at"], key["revoked_at"]) == (True, None, None)
     assert seconds_from_now(key["expires_at"]) == pytest.approx(90 * 86_400, abs=60)
     table = run_doctriage("keys", "list", home=tmp_path)
@@ -57,7 +58,15 @@ def test_a_key_is_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
     match = KEY.fullmatch(rotated.stdout)
     assert match is not None
     old, new = sorted(listed(tmp_path), key=lambda one: bool(one["prefix"] == match[1]))
-    same = {"name", "cost_centre", "scopes", "requests_per_minute", "max_open_documents", "holds"}
+    same = {
+        "name",
+        "cost_centre",
+        "scopes",
+        "requests_per_minute",
+        "max_open_documents",
+        "max_priority",
+        "holds",
+    }
     assert {name: old[name] for name in same} == {name: new[name] for name in same}
     assert seconds_from_now(old["expires_at"]) == pytest.approx(2 * 3_600, abs=60)
 
@@ -71,6 +80,15 @@ def test_a_key_is_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
     )
     assert prefix.encode() in kept
     assert secret.encode() not in kept
+
+
+def test_a_key_says_how_urgent_what_it_sends_may_be(tmp_path: Path) -> None:
+    made(tmp_path, "--max-priority", "0")
+    made(tmp_path, "--max-priority", "7")
+    made(tmp_path, "--scopes", "admin")
+    assert [key["max_priority"] for key in listed(tmp_path)] == [0, 7, 9]
+    heading = run_doctriage("keys", "list", home=tmp_path, COLUMNS="200").stdout
+    assert "priority" in heading
 
 
 def test_a_key_of_another_state_or_none_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -97,6 +115,8 @@ def test_a_key_of_another_state_or_none_is_refused_with_what_to_do(tmp_path: Pat
         (("--expires", "soon"), "no day"),
         (("--name", " x"), "no name"),
         (("--requests-per-minute", "0"), "from 1 to 10,000"),
+        (("--max-priority", "10"), "from 0 to 9"),
+        (("--scopes", "admin", "--max-priority", "9"), "admin has no ceiling"),
     ],
 )
 def test_what_no_key_can_be_made_of_is_refused(options: tuple[str, str], words: str, tmp_path: Path) -> None:

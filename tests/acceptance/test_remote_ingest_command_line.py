@@ -161,6 +161,20 @@ def test_a_full_server_is_waited_for_and_that_is_said_once(house: KeyedServer, t
     assert done.stderr.count("waiting") == 1
 
 
+def test_a_priority_that_the_key_may_not_name_ends_all_before_anything_is_sent_twice(
+    house: KeyedServer, tmp_path: Path
+) -> None:
+    usual = house.new_key(max_priority=5)
+    for number in range(3):
+        write_register(tmp_path / "in" / f"urgent_{number}.pdf", 1)
+    asked = (tmp_path / "in", "--out", tmp_path / "out", "--priority")
+    refused = house.ingest(*asked, "6", DOCTRIAGE_SERVER__KEY=usual)
+    assert refused.returncode == 1
+    assert "the ceiling of your priorities is 5, and you named 6" in refused.stderr
+    assert [house.uploads(f"urgent_{number}.pdf") for number in range(3)] == [0, 0, 0]
+    assert house.ingest(*asked, "5", DOCTRIAGE_SERVER__KEY=usual).returncode == 0
+
+
 def test_a_wrong_key_and_a_server_that_is_not_there_are_said_in_a_line(
     house: KeyedServer, tmp_path: Path
 ) -> None:

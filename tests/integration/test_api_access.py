@@ -56,7 +56,13 @@ def application(access: Access) -> FastAPI:
 
     @app.api_route("/who", methods=["GET", "POST", "DELETE"])
     def who(asking: Annotated[Caller, Depends(caller)]) -> JSONResponse:
-        return JSONResponse({"cost_centre": asking.cost_centre, "is_admin": asking.is_admin})
+        return JSONResponse(
+            {
+                "cost_centre": asking.cost_centre,
+                "is_admin": asking.is_admin,
+                "max_priority": asking.max_priority,
+            }
+        )
 
     return app
 
@@ -99,7 +105,10 @@ def test_a_key_is_taken_in_either_header_and_acts_for_its_cost_centre(store: Sto
         ask(headers={"authorization": f"bearer  {key}"}),
         ask(key, headers={"x-api-key": key}),
     ):
-        assert (answer.status_code, answer.json()) == (200, {"cost_centre": "harbour", "is_admin": False})
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {"cost_centre": "harbour", "is_admin": False, "max_priority": 5},
+        )
 
 
 def test_without_a_key_nobody_is_let_in_and_told_how_to_be(ask: Ask) -> None:
@@ -191,15 +200,22 @@ def test_a_token_is_taken_where_the_settings_name_its_issuer(store: Store, tmp_p
     jwks_file = tmp_path / "jwks.json"
     jwks_file.write_text(json.dumps(KEYS), encoding="utf-8")
     oidc = {"issuer": ISSUER, "audience": AUDIENCE, "jwks_file": jwks_file}
-    with served(store, oidc=oidc, requests_per_min=3) as ask:
-        assert ask(token()).json() == {"cost_centre": "harbour/crane", "is_admin": False}
+    with served(store, oidc=oidc, requests_per_min=4) as ask:
+        assert ask(token()).json() == {
+            "cost_centre": "harbour/crane",
+            "is_admin": False,
+            "max_priority": 5,
+        }
         assert ask(token(scope="admin")).json()["is_admin"] is True
+        assert ask(token(scope="admin")).json()["max_priority"] == 9
         assert is_problem(ask(token(scope="profile")), 403, "scope_missing")
         assert is_problem(ask(token()), 429, "too_many_requests")
         assert ask(token(sub="ben")).status_code == 200
         assert is_problem(ask(token(exp=1)), 401, "credentials_refused")
         assert is_problem(ask(token(cost_centre=None)), 403, "cost_centre_refused")
         assert ask(key_of(store)).status_code == 200
+    with served(store, oidc={**oidc, "max_priority": 7}) as ask:
+        assert ask(token()).json()["max_priority"] == 7
     with served(store) as ask:
         assert is_problem(ask(token()), 401, "credentials_refused")
 
@@ -238,7 +254,10 @@ def test_an_open_server_answers_this_machine_and_no_page_of_the_web(store: Store
     with served(store, is_open=True, requests_per_min=1) as ask:
         for headers in ({}, {"host": "localhost:1"}, {"host": "[::1]"}, {"origin": "http://localhost:3000"}):
             answer = ask(method="POST", headers=headers)
-            assert (answer.status_code, answer.json()) == (200, {"cost_centre": "default", "is_admin": True})
+            assert (answer.status_code, answer.json()) == (
+                200,
+                {"cost_centre": "default", "is_admin": True, "max_priority": 9},
+            )
         for headers in ({"host": "rebound.example"}, {"origin": "https://web.example"}, {"origin": "null"}):
             assert is_problem(ask(method="POST", headers=headers), 401, "not_authenticated")
 

@@ -64,6 +64,25 @@ def test_a_step_that_fails_leaves_no_half_of_it(tmp_path: Path, database_url: Se
     database.close()
 
 
+def test_keys_from_before_keep_every_priority(connection: Connection) -> None:
+    """So do those that programs of before make in a database that was brought up to date."""
+    made = text(
+        "INSERT INTO api_keys (key_id, prefix, secret_sha256, name, cost_centre, scopes, created_at_s) "
+        "VALUES (:key_id, :prefix, 'a', 'scanner', 'harbour', 'submit', 1)"
+    )
+    upgrade(connection, "0006")
+    connection.execute(made, {"key_id": 1, "prefix": "before"})
+    upgrade(connection)
+    connection.execute(made, {"key_id": 2, "prefix": "since"})
+    priorities = text("SELECT max_priority FROM api_keys ORDER BY key_id")
+    assert connection.scalars(priorities).all() == [9, 9]
+    downgrade(connection, "0006")
+    assert connection.scalars(text("SELECT prefix FROM api_keys ORDER BY key_id")).all() == [
+        "before",
+        "since",
+    ]
+
+
 def test_a_database_of_a_newer_version_is_refused_in_words(
     tmp_path: Path, database_url: SecretStr | None
 ) -> None:

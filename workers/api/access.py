@@ -16,11 +16,13 @@ from models.errors import (
     CredentialsRefused,
     IssuerUnavailable,
     NotAuthenticated,
+    PriorityRefused,
     ScopeMissing,
     SettingsError,
     StoreUnavailable,
     TooManyRequests,
 )
+from models.pool import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE, team_of
 from pipeline.settings import Settings, is_loopback
 from pipeline.store import Store
@@ -62,7 +64,7 @@ ShownKey = Annotated[
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """``key_id`` is None for whoever came without a key. ``name`` tells callers apart, and is no secret. None is the
-    deployment's own limit."""
+    deployment's own limit. ``max_priority`` is the highest that they may name."""
 
     key_id: int | None
     cost_centre: str
@@ -71,6 +73,7 @@ class Caller:
     name: str = "everybody"
     requests_per_min: int | None = None
     max_open_documents: int | None = None
+    max_priority: int = DEFAULT_PRIORITY
     is_everybody: bool = False
 
     @property
@@ -90,6 +93,18 @@ class Caller:
             raise CostCentreRefused(
                 f"you act for {self.cost_centre!r}, and may name it or one of its projects, not {cost_centre!r}"
             )
+
+    def priority(self, named: int | None) -> int:
+        """Of what is sent: the one that was named, else the usual one as far as the caller may. Raises
+        ``PriorityRefused``."""
+        if named is None:
+            return min(DEFAULT_PRIORITY, self.max_priority)
+        if named > self.max_priority:
+            raise PriorityRefused(
+                f"the ceiling of your priorities is {self.max_priority}, and you named {named}; name "
+                f"{self.max_priority} or less, or none, or ask whoever runs the server for a key with a higher ceiling"
+            )
+        return named
 
     def require_scope(self, scope: KeyScope) -> None:
         """Raises ``ScopeMissing``."""
@@ -146,6 +161,7 @@ class Access:
                 cost_centre=self._everybody_s_cost_centre,
                 scopes=ALL_SCOPES,
                 is_admin=True,
+                max_priority=HIGHEST_PRIORITY,
                 is_everybody=True,
             )
         shown = _shown_secret(request)
@@ -197,7 +213,7 @@ class Access:
         from workers.api.tokens import is_token
 
         if self._tokens is not None and is_token(shown):
-            return _token_caller(self._tokens.holder_of(shown))
+            return _token_caller(self._tokens.holder_of(shown), max_priority=self._settings.oidc.max_priority)
         return _key_caller(require_key(self._store.api_keys, shown))
 
 
@@ -291,10 +307,11 @@ def _key_caller(key: ApiKeyRecord) -> Caller:
         name=f"key {key.prefix}",
         requests_per_min=key.terms.requests_per_min,
         max_open_documents=key.terms.max_open_documents,
+        max_priority=HIGHEST_PRIORITY if KeyScope.ADMIN in scopes else key.terms.max_priority,
     )
 
 
-def _token_caller(holder: TokenHolder) -> Caller:
+def _token_caller(holder: TokenHolder, *, max_priority: int) -> Caller:
     scopes = holder.scopes & ALL_SCOPES
     return Caller(
         key_id=None,
@@ -302,4 +319,5 @@ def _token_caller(holder: TokenHolder) -> Caller:
         scopes=ALL_SCOPES if KeyScope.ADMIN in scopes else scopes,
         is_admin=KeyScope.ADMIN in scopes,
         name=f"token {holder.subject}",
+        max_priority=HIGHEST_PRIORITY if KeyScope.ADMIN in scopes else max_priority,
     )

@@ -56,7 +56,9 @@ LOCATION: Final = {"Location": header("The document's path.", is_always=True)}
 REPLAYED: Final = {"Idempotency-Replayed": header("`true` where the request had come before.")}
 ATTACHED: Final = {"Content-Disposition": header("The name to save it under.", is_always=True)}
 ASKED_FOR: Final = {
-    "WWW-Authenticate": header("How to say who asks (RFC 6750); not for tokens that name no cost centre.")
+    "WWW-Authenticate": header(
+        "How to say who asks (RFC 6750); not where a cost centre or a priority is refused."
+    )
 }
 
 

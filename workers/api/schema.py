@@ -364,6 +364,7 @@ class Caller(TypedDict):
     cost_centre: str
     scopes: list[Literal["admin", "read", "submit"]]
     is_admin: bool
+    max_priority: Priority
 
 
 class Health(TypedDict):

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from models.choices import RoutePolicy, TriageProfile
 from models.document_name import MOST_PART_BYTES, fault_of_name
 from models.errors import RequestInvalid, SettingsError
-from models.pool import DEFAULT_PRIORITY
+from models.pool import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 from pipeline.chargeback.cost_centres import MOST_CHARACTERS, cost_centre_name
 from pipeline.exports.formats import DEFAULT_FORMATS, FORMATS
 from pipeline.settings import Settings
@@ -51,6 +51,9 @@ COST_CENTRE: Final = {
     "pattern": r"^[^/\s]([^/\s]| [^/\s])*(/[^/\s]([^/\s]| [^/\s])*)?$",
     "description": "Who pays: TEAM or TEAM/PROJECT, the key's own or a project of it.",
 }
+PRIORITY: Final = (
+    f"0 is last, 9 first; {DEFAULT_PRIORITY} by default, or the key's ceiling where that is lower."
+)
 METADATA: Final = {
     "type": "object",
     "description": "A JSON object of the sender's own.",
@@ -74,7 +77,7 @@ class UploadFields(BaseModel):
     profile: TriageProfile | None = None
     languages: Annotated[str, WithJsonSchema(LANGUAGES)] | None = None
     cost_centre: Annotated[str, WithJsonSchema(COST_CENTRE)] | None = None
-    priority: Annotated[int, Field(ge=0, le=9), AS_DIGITS] = DEFAULT_PRIORITY
+    priority: Annotated[int, Field(ge=0, le=HIGHEST_PRIORITY, description=PRIORITY), AS_DIGITS] | None = None
     outputs: Annotated[tuple[str, ...], WithJsonSchema(OUTPUTS)] = DEFAULT_FORMATS
     password: Annotated[SecretStr, Field(max_length=MOST_PASSWORD_CHARACTERS)] | None = None
     metadata: Annotated[dict[str, Any], WithJsonSchema(METADATA)] | None = None
@@ -140,7 +143,8 @@ class UploadOrder:
 def upload_order(
     fields: Mapping[str, str], *, file_name: str, document_id: str, asking: Caller, settings: Settings
 ) -> UploadOrder:
-    """Raises RequestInvalid, which names the fields, ``CostCentreRefused``, and ``CallbackUrlRefused``."""
+    """Raises RequestInvalid, which names the fields, ``CostCentreRefused``, ``PriorityRefused`` and
+    ``CallbackUrlRefused``."""
     given = _checked({name: text for name, text in fields.items() if text != ""})
     cost_centre = given.cost_centre or asking.cost_centre
     asking.require_cost_centre(cost_centre)
@@ -160,7 +164,7 @@ def upload_order(
         name=name,
         cost_centre=cost_centre,
         wishes=wishes,
-        priority=given.priority,
+        priority=asking.priority(given.priority),
         password=None if given.password is None else given.password.get_secret_value(),
         metadata=given.metadata,
         callback_url=given.callback_url,

@@ -91,6 +91,7 @@ def get_caller(asking: Asking) -> Response:
             "cost_centre": asking.cost_centre,
             "scopes": sorted(asking.scopes),
             "is_admin": asking.is_admin,
+            "max_priority": asking.max_priority,
         }
     )
 

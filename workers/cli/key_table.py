@@ -17,7 +17,7 @@ def print_keys(console: Console, records: Sequence[ApiKeyRecord], now_s: float) 
     table = new_table("Keys of the API (times are UTC)")
     for heading in ("prefix", "name", "cost centre", "scopes"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "prefix")
-    for heading in ("a minute", "open"):
+    for heading in ("a minute", "open", "priority"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("made", "ends", "last used", "state"):
         table.add_column(heading, no_wrap=True)
@@ -30,6 +30,7 @@ def print_keys(console: Console, records: Sequence[ApiKeyRecord], now_s: float) 
             " ".join(terms.scopes),
             _limit(terms.requests_per_min),
             _limit(terms.max_open_documents),
+            str(terms.max_priority),
             _minute(record.created_at_s),
             _minute(terms.expires_at_s),
             _minute(record.last_used_at_s),

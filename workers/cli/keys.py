@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from models.pool import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 from pipeline.chargeback.echoes import echoed
 from workers.cli.arguments import cost_centre, day, whole_number
 from workers.cli.printable import printable
@@ -78,6 +79,14 @@ def _scopes(given: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in SCOPE_NAMES if name in wanted)
 
 
+def _max_priority(given: int | None, *, is_admin: bool) -> int:
+    if not is_admin:
+        return DEFAULT_PRIORITY if given is None else given
+    if given is not None:
+        raise typer.BadParameter("admin has no ceiling; leave it out", param_hint="--max-priority")
+    return HIGHEST_PRIORITY
+
+
 Prefix = Annotated[
     str, typer.Argument(metavar="PREFIX", help="What follows dt_ in the key; `doctriage keys list` shows it.")
 ]
@@ -133,6 +142,14 @@ def create_command(
             help="That are being read at the same time; by default DOCTRIAGE_API__MAX_OPEN_DOCUMENTS.",
         ),
     ] = None,
+    max_priority: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(0, HIGHEST_PRIORITY),
+            metavar="N",
+            help="The highest that its documents may have, of 0 last to 9 first; by default 5.",
+        ),
+    ] = None,
 ) -> None:
     """Make a key and print it. It is shown this once: what is kept of it does not tell it."""
     from pipeline.store.api_keys import ApiKeyTerms
@@ -144,6 +161,7 @@ def create_command(
         scopes=tuple(scopes),
         requests_per_min=requests_per_minute,
         max_open_documents=max_open_documents,
+        max_priority=_max_priority(max_priority, is_admin="admin" in scopes),
         expires_at_s=expires,
     )
     with _opened_keys() as keys:
@@ -228,6 +246,7 @@ def _document(record: ApiKeyRecord) -> dict[str, object]:
         "scopes": list(terms.scopes),
         "requests_per_minute": terms.requests_per_min,
         "max_open_documents": terms.max_open_documents,
+        "max_priority": terms.max_priority,
         "created_at": _instant(record.created_at_s),
         "expires_at": _instant(terms.expires_at_s),
         "revoked_at": _instant(record.revoked_at_s),

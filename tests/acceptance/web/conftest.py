@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,12 @@ HOSTILE_TEXT = "<script>window.hacked=1</script> <img src=x onerror=window.hacke
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """``key`` sees all, ``reader`` may not send and sees one cost centre."""
+    """``key`` sees all, ``reader`` may not send and sees one cost centre, ``sender`` may send what is not urgent."""
 
     server: ApiServer
     key: str
     reader: str
+    sender: str
 
     @property
     def url(self) -> str:
@@ -67,15 +68,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     store = open_store(home)
     admin = create_key(store.api_keys, _terms("harbour", "admin"))
     reader = create_key(store.api_keys, _terms("market", "read"))
+    sender = create_key(store.api_keys, replace(_terms("market", "read", "submit"), max_priority=3))
     store.close()
     settings = {"DOCTRIAGE_HOME": str(home), "DOCTRIAGE_EXECUTOR__JOBS": "1"}
     with pool_processes(folder / "logs", settings) as processes:
         server = ApiServer(processes.run("serve", "--port", "0"), home)
-        yield Site(server, admin.text, reader.text)
+        yield Site(server, admin.text, reader.text, sender.text)
 
 
-def _terms(cost_centre: str, scope: str) -> ApiKeyTerms:
-    return ApiKeyTerms(name=scope, cost_centre=cost_centre, scopes=(scope,))
+def _terms(cost_centre: str, *scopes: str) -> ApiKeyTerms:
+    return ApiKeyTerms(name=" ".join(scopes), cost_centre=cost_centre, scopes=scopes)
 
 
 @pytest.fixture(scope="module")

@@ -128,6 +128,18 @@ def shows_the_bill(page: Page, statement: dict[str, Any]) -> None:
     expect(page.get_by_role("img", name=re.compile("^Cost by day"))).to_be_visible()
 
 
+def test_nobody_is_offered_a_priority_that_his_key_may_not_name(site: Site, browser: Browser) -> None:
+    urgent = ["9, first", "8", "7", "6"]
+    for key, offered in (
+        (site.key, ["usual (5)", *urgent, "4", "3", "2", "1", "0, last"]),
+        (site.sender, ["usual (3)", "2", "1", "0, last"]),
+    ):
+        with watched(browser, site.url) as tab:
+            sign_in(tab.page, key)
+            tab.page.locator(".options summary").first.click()
+            expect(tab.page.get_by_label("Priority").locator("option")).to_have_text(offered)
+
+
 def test_every_format_is_offered_and_saved_the_documents_own_first(
     site: Site, browser: Browser, table: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from models.errors import (
     IdempotencyKeyReused,
     NotReady,
     PageNotFound,
+    PriorityRefused,
     RequestInvalid,
     ScopeMissing,
     SubmissionNotOpen,
@@ -119,6 +121,32 @@ def test_what_cannot_be_read_fails_and_says_why(house: KeyedServer, tmp_path: Pa
         with pytest.raises(RequestInvalid, match=r"priority.*9") as refused:
             client.submit(tmp_path / "broken.pdf", priority=12)
         assert [name for name, _ in refused.value.faults] == ["priority"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "most", "usual"),
+    [
+        ({"max_priority": 5}, 5, 5),
+        ({"max_priority": 2}, 2, 2),
+        ({"max_priority": 8}, 8, 5),
+        ({"max_priority": 0, "scopes": ("admin",)}, 9, 5),
+    ],
+)
+def test_a_document_is_no_more_urgent_than_its_key_may_make_it(
+    house: KeyedServer, tmp_path: Path, terms: dict[str, Any], most: int, usual: int
+) -> None:
+    register = write_register(tmp_path / f"ceiling_{most}.pdf", 1)
+    with house.client(key=house.new_key(**terms)) as client:
+        assert client.submit(register).priority == usual
+        assert client.submit(register, priority=most).priority == most
+        assert client.submit(register, priority=0).priority == 0
+        if most < 9:
+            refusal = rf"is {most}, and you named {most + 1}; name {most} or less, or none, or ask"
+            with pytest.raises(PriorityRefused, match=refusal):
+                client.submit(register, priority=most + 1)
+            with pytest.raises(PriorityRefused):
+                client.quote(register, priority=9)
+    assert house.uploads(register.name) == 3
 
 
 def test_money_and_models_are_told(house: KeyedServer, tmp_path: Path) -> None:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from models.errors import CostCentreRefused, RequestInvalid
+from models.errors import CostCentreRefused, PriorityRefused, RequestInvalid
 from pipeline.settings import Settings
 from workers.api.access import Caller
 from workers.api.upload_order import UploadOrder, document_name, idempotency_key, upload_order
 
-ASKING = Caller(key_id=7, cost_centre="harbour", scopes=frozenset({"submit"}), is_admin=False)
+ASKING = Caller(key_id=7, cost_centre="harbour", scopes=frozenset({"submit"}), is_admin=False, max_priority=9)
 
 
-def order(fields: dict[str, str], *, document_id: str = "a" * 64, key: str | None = "secret") -> UploadOrder:
+def order(
+    fields: dict[str, str],
+    *,
+    document_id: str = "a" * 64,
+    key: str | None = "secret",
+    asking: Caller = ASKING,
+) -> UploadOrder:
     settings = Settings(home=Path("/nowhere"), pool={} if key is None else {"secret_key": key})
     return upload_order(
-        fields, file_name="inv.pdf", document_id=document_id, asking=ASKING, settings=settings
+        fields, file_name="inv.pdf", document_id=document_id, asking=asking, settings=settings
     )
 
 
@@ -76,6 +83,33 @@ def test_another_cost_centre_does_not_pay() -> None:
     assert order({"cost_centre": "harbour/lock"}).cost_centre == "harbour/lock"
     with pytest.raises(CostCentreRefused):
         order({"cost_centre": "quay"})
+
+
+@pytest.mark.parametrize(
+    ("most", "fields", "priority"),
+    [
+        (9, {}, 5),
+        (5, {}, 5),
+        (3, {}, 3),
+        (0, {"priority": ""}, 0),
+        (9, {"priority": "9"}, 9),
+        (5, {"priority": "5"}, 5),
+        (5, {"priority": "0"}, 0),
+        (0, {"priority": "0"}, 0),
+    ],
+)
+def test_a_document_is_as_urgent_as_it_says_or_as_usual_as_far_as_its_key_goes(
+    most: int, fields: dict[str, str], priority: int
+) -> None:
+    assert order(fields, asking=replace(ASKING, max_priority=most)).priority == priority
+
+
+@pytest.mark.parametrize(("most", "priority"), [(8, 9), (5, 6), (0, 1)])
+def test_a_priority_above_the_key_s_is_refused_with_what_to_name(most: int, priority: int) -> None:
+    with pytest.raises(
+        PriorityRefused, match=f"is {most}, and you named {priority}; name {most} or less, or none"
+    ):
+        order({"priority": str(priority)}, asking=replace(ASKING, max_priority=most))
 
 
 @pytest.mark.parametrize("metadata", ["[1]", "1", "{", '{"a": NaN}', "[" * 5_000])

@@ -22,7 +22,9 @@ def added(store: Store, prefix: str = "aaaaaaaaaa", terms: ApiKeyTerms = TERMS) 
 
 
 def test_a_key_is_found_by_its_prefix_with_all_its_terms(store: Store) -> None:
-    terms = replace(TERMS, requests_per_min=7, max_open_documents=3, expires_at_s=time.time() + 60)
+    terms = replace(
+        TERMS, requests_per_min=7, max_open_documents=3, max_priority=0, expires_at_s=time.time() + 60
+    )
     key_id = added(store, terms=terms)
     found = store.api_keys.find("aaaaaaaaaa")
     assert found is not None
@@ -52,10 +54,10 @@ def test_keys_are_listed_by_cost_centre_and_name_also_those_that_hold_no_more(st
 
 
 def test_a_rotated_key_goes_on_under_a_new_name_and_ends_after_its_grace(store: Store) -> None:
-    added(store, terms=replace(TERMS, requests_per_min=7))
+    added(store, terms=replace(TERMS, requests_per_min=7, max_priority=8))
     began_s = time.time()
     new = store.api_keys.replace("aaaaaaaaaa", prefix="b" * 10, secret_sha256="b" * 64, grace_s=3_600)
-    assert (new.prefix, new.terms) == ("b" * 10, replace(TERMS, requests_per_min=7))
+    assert (new.prefix, new.terms) == ("b" * 10, replace(TERMS, requests_per_min=7, max_priority=8))
     old = store.api_keys.find("aaaaaaaaaa")
     assert old is not None
     assert old.terms.expires_at_s is not None

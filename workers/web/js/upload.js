@@ -8,6 +8,7 @@ import { FORMATS } from "./parts.js";
 
 const OUTPUTS_BY_DEFAULT = ["markdown", "json", "pdf", "xlsx"];
 const AT_A_TIME = 2;
+const USUAL_PRIORITY = 5;
 
 // It outlives the view: what is on its way goes on, and is there again when somebody comes back.
 let queue = null;
@@ -57,13 +58,19 @@ function optionFields(me) {
     field("route", "Route", choice("route", [["", "by triage"], ["ocr", "OCR alone"], ["vlm", "every page to the VLM"]])),
     field("profile", "Triage profile", choice("profile", [["", "as the server has it"], ["thrifty", "thrifty"], ["balanced", "balanced"], ["thorough", "thorough"]])),
     field("languages", "Languages", h("input", { id: "o-languages", name: "languages", placeholder: "eng+deu", autocomplete: "off", spellcheck: "false" })),
-    field("priority", "Priority", choice("priority", [["", "usual (5)"], ...[9, 8, 7, 6, 4, 3, 2, 1, 0].map((number) => [String(number), number === 9 ? "9, first" : number === 0 ? "0, last" : String(number)])])),
+    field("priority", "Priority", choice("priority", priorities(me.max_priority))),
     me.is_admin && field("cost_centre", "Cost centre", h("input", { id: "o-cost_centre", name: "cost_centre", placeholder: me.cost_centre, autocomplete: "off" })),
     field("password", "Password of the PDF", h("input", { id: "o-password", name: "password", type: "password", autocomplete: "off" })),
     h("fieldset", { class: "wide" }, h("legend", {}, "Outputs to make at once"), h("div", { class: "checks" }, FORMATS.map(([name, label]) => h(
       "label", {}, h("input", { type: "checkbox", name: "outputs", value: name, checked: OUTPUTS_BY_DEFAULT.includes(name) }), label,
     )))),
   ];
+}
+
+function priorities(most) {
+  const usual = Math.min(USUAL_PRIORITY, most);
+  const named = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0].filter((number) => number <= most && number !== usual);
+  return [["", `usual (${usual})`], ...named.map((number) => [String(number), number === 9 ? "9, first" : number === 0 ? "0, last" : String(number)])];
 }
 
 function field(name, label, input) {
