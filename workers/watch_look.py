@@ -52,8 +52,12 @@ class FolderAway(DoctriageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
+    """``changed_ns``: when the file was last touched, by the file system's own clock too: what is copied may have the
+    mtime of its original from the start."""
+
     source: Source
     version: FileVersion
+    changed_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +80,28 @@ class WatchedFolder:
     def _sightings(self, sources: Iterable[Source]) -> Iterator[Sighting]:
         for source in sources:
             if not is_ignored(source.wanted, self.ignored):
-                yield Sighting(source=source, version=version_of(source.path))
+                yield _sighting(source)
+
+
+def _sighting(source: Source) -> Sighting:
+    status = _status_of(source.path)
+    changed_ns = 0 if status is None else max(status.st_mtime_ns, status.st_ctime_ns)
+    return Sighting(source=source, version=_version(status), changed_ns=changed_ns)
 
 
 def version_of(path: Path) -> FileVersion:
+    return _version(_status_of(path))
+
+
+def _version(status: os.stat_result | None) -> FileVersion:
+    return GONE if status is None else FileVersion(byte_count=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def _status_of(path: Path) -> os.stat_result | None:
     try:
-        status = os.stat(path)  # noqa: PTH116 — also of a name that no text spells
+        return os.stat(path)  # noqa: PTH116 — also of a name that no text spells
     except OSError:
-        return GONE
-    return FileVersion(byte_count=status.st_size, mtime_ns=status.st_mtime_ns)
+        return None
 
 
 def is_ignored(name: str, patterns: Iterable[str]) -> bool:

@@ -133,7 +133,7 @@ class FolderState:
         before = self.histories.get(name)
         now_s = self.clock()
         ending = self._ending(name, sighting, before)
-        history = observed(before, sighting.version, ending, now_s, age_s=self._age_s(sighting.version))
+        history = observed(before, sighting.version, ending, now_s, age_s=self._age_s(sighting.changed_ns))
         if before is None:
             history = replace(history, remembered=self.remembered.get(name))
         self.histories[name] = history
@@ -156,12 +156,12 @@ class FolderState:
             return before.ending
         return ending_of(sighting.source.path)
 
-    def _age_s(self, version: FileVersion) -> float:
+    def _age_s(self, changed_ns: int) -> float:
         """Of a file that was there before the watch. Later ones are timed by our own clock alone: that of a share may
-        be minutes away, and what is copied may keep an old time while it is being written."""
-        if self._has_looked or version.mtime_ns <= 0:
+        be minutes away."""
+        if self._has_looked or changed_ns <= 0:
             return 0.0
-        return max(0.0, self.wall_clock() - version.mtime_ns / NANOSECONDS)
+        return max(0.0, self.wall_clock() - changed_ns / NANOSECONDS)
 
     def _tell(self, name: str, before: FileHistory | None, history: FileHistory, now_s: float) -> None:
         byte_count = max(0, history.version.byte_count)

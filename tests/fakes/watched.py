@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,6 @@ from workers.watch_files import RememberedFile
 
 PNG_END = b"IEND\xaeB`\x82"
 PNG_START = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-START_S = 1_000.0
 
 
 def whole(text: str) -> bytes:
@@ -102,7 +102,8 @@ def _text_of(source: Source) -> str:
 
 class FakeFolder:
     """``at(seconds, what)`` does something to the folder once so much time has passed; ``run`` watches until
-    ``until_s`` have passed, as if it were stopped then."""
+    ``until_s`` have passed, as if it were stopped then. It begins now: what a file system notes of a file's last
+    change cannot be set back."""
 
     def __init__(self, root: Path, **options: object) -> None:
         self.root = root
@@ -113,6 +114,7 @@ class FakeFolder:
         self.memory = FakeMemory()
         self.events: list[tuple[float, WatchEvent]] = []
         self.passed_s = 0.0
+        self._start_s = time.time()
         self._options = options
         self._script: list[tuple[float, Callable[[], object]]] = []
 
@@ -125,7 +127,7 @@ class FakeFolder:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(stored)
-        stamp_ns = int((START_S + self.passed_s) * 1_000_000_000)
+        stamp_ns = int((self._start_s + self.passed_s) * 1_000_000_000)
         os.utime(path, ns=(stamp_ns, stamp_ns))
         return path
 
@@ -148,7 +150,7 @@ class FakeFolder:
             memory=self.memory,
             on_event=self._hear,
             clock=lambda: self.passed_s,
-            wall_clock=lambda: START_S + self.passed_s,
+            wall_clock=lambda: self._start_s + self.passed_s,
             pause=lambda pause_s: self._pass(pause_s, until_s),
         )
         self._pass(0.0, until_s)

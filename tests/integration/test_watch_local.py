@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,9 +22,6 @@ from workers.watch import Watch, WatchRequest
 from workers.watch_events import FileFailed, FileRead, Looked, Waiting, WatchEvent
 from workers.watch_local import KEPT_S, LocalReader
 from workers.watch_memory import StoreMemory
-
-KNOWN_S = 3_600.0
-"""Of files that were there for so long, so that nothing waits for them."""
 
 
 class Bench:
@@ -50,17 +46,20 @@ class Bench:
         )
 
     def put(self, name: str, *widths_px: int) -> None:
-        path = self.inputs / name
-        tiff_of_widths(path, widths_px)
-        then_s = path.stat().st_mtime - KNOWN_S
-        os.utime(path, (then_s, then_s))
+        tiff_of_widths(self.inputs / name, widths_px)
 
     def watch(self, *, once: bool = True) -> None:
         memory = StoreMemory(
             self.settings.home, self.settings.database_url, folder=self.inputs, out_dir=self.out
         )
         request = WatchRequest(
-            folder=self.inputs, out_dir=self.out, home=self.settings.home, poll_s=0.1, once=once
+            folder=self.inputs,
+            out_dir=self.out,
+            home=self.settings.home,
+            poll_s=0.1,
+            settle_s=0.0,
+            grace_s=0.0,
+            once=once,
         )
         with contextlib.closing(memory):
             Watch(request=request, reader=self.reader, memory=memory, on_event=self._hear).run()

@@ -173,6 +173,17 @@ def test_files_that_lay_there_are_not_waited_for(folder: FakeFolder) -> None:
     assert len(folder.told(FileFailed)) == 1
 
 
+def test_a_copy_with_an_old_time_that_was_under_way_before_the_watch_is_waited_for(
+    folder: FakeFolder,
+) -> None:
+    path = folder.put("scan.png", whole("old")[:9])
+    os.utime(path, ns=(5, 5))
+    folder.at(20, lambda: folder.put("scan.png", whole("old")))
+    folder.run(60, failed_dir=folder.root / "failed")
+    assert folder.reader.batches == [["scan.png"]]
+    assert folder.output("scan.png") == "old"
+
+
 def test_a_copy_that_keeps_its_old_time_is_waited_for(folder: FakeFolder) -> None:
     folder.at(10, lambda: os.utime(folder.put("scan.png", whole("old")[:9]), ns=(5, 5)))
     folder.run(60)
