@@ -18,20 +18,21 @@ from workers.originals import original_of
 
 def assemble(host: Host) -> Counter[Queue]:
     """One source, which no ticket follows. Raises ``StoreUnavailable``, and the source is given back."""
-    source = host.store.pool.claim_assembly(
-        owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
-    )
-    if source is None:
-        return nothing_found(Queue.ASSEMBLE)
-    with observed_work(
-        Queue.ASSEMBLE,
-        host.owner,
-        source.terms,
-        source_id=source.source_id,
-        document_id=source.document.document_id,
-        reading_id=source.reading_id,
-    ) as work:
-        _assembled(host, source, work)
+    with host.turn():
+        source = host.store.pool.claim_assembly(
+            owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
+        )
+        if source is None:
+            return nothing_found(Queue.ASSEMBLE)
+        with observed_work(
+            Queue.ASSEMBLE,
+            host.owner,
+            source.terms,
+            source_id=source.source_id,
+            document_id=source.document.document_id,
+            reading_id=source.reading_id,
+        ) as work:
+            _assembled(host, source, work)
     return Counter()
 
 
@@ -49,9 +50,6 @@ def _assembled(host: Host, source: SourceToAssemble, work: Work) -> None:
         )
     except ReadingUnfinished:
         host.store.pool.give_back(host.owner)
-    except BaseException:
-        host.store.pool.give_back(host.owner)
-        raise
     else:
         host.store.pool.source_written(source.source_id, owner=host.owner, failed_pages=failed_pages)
 

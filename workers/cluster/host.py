@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 
+import structlog
+
+from models.errors import StoreUnavailable
 from pipeline.blobs import BlobStore
 from pipeline.chargeback.entries import Account, Payer
 from pipeline.fingerprint import Fingerprint, reading_fingerprint
@@ -14,6 +19,7 @@ from pipeline.store import SubmissionTerms, connect_store
 from workers.cluster.deployment import Deployment
 from workers.cluster.heartbeat import Heartbeat
 from workers.cluster.sealed_passwords import unsealed
+from workers.cluster.turn import IMPOSSIBLE
 from workers.cluster.wishes import Wishes
 from workers.owner import current_owner
 from workers.purging import drop_purged_copies
@@ -23,6 +29,13 @@ if TYPE_CHECKING:
 
 ENGINES_KEPT: Final = 2
 """Sets of engines, one for each engine and languages that were wished for; one takes up to 1.5 GB."""
+
+ASK_EVERY_S: Final = 2.0
+"""How often a database that is away is asked to take back what a process holds."""
+
+Answer = TypeVar("Answer")
+
+log = structlog.get_logger()
 
 
 class Host:
@@ -44,6 +57,42 @@ class Host:
     def close(self) -> None:
         self._heartbeat.stop()
         self.store.close()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """For a process with one piece of work at a time, around it from its claim on. Whatever breaks it off, an
+        answer to the claim that was lost among it, what the process holds goes back. What nobody has foreseen counts as
+        a lost worker, so that no document is tried for ever."""
+        try:
+            yield
+        except Exception as error:
+            self.given_back(self._uncharged if isinstance(error, IMPOSSIBLE) else self._charged)
+            raise
+        except BaseException:
+            self.given_back(self._uncharged)
+            raise
+
+    def _uncharged(self) -> None:
+        self.store.pool.give_back(self.owner)
+
+    def _charged(self) -> None:
+        self.store.pool.reclaim(
+            lambda owner: owner != self.owner,
+            max_losses=self.deployment.settings.pool.max_losses,
+            price_book=self.deployment.price_book,
+        )
+
+    def given_back(self, give_back: Callable[[], Answer]) -> Answer:
+        """Waits for a database that is away: what a process holds is nobody else's for as long as it lives. Raises
+        ``StoreUnavailable`` where the process is to end before."""
+        while True:
+            try:
+                return give_back()
+            except StoreUnavailable as error:
+                if self.is_stopping():
+                    raise
+                log.warning("waiting_to_give_back", owner=self.owner, code=error.code, reason=str(error))
+                time.sleep(ASK_EVERY_S)
 
     def settings_of(self, terms: SubmissionTerms) -> Settings:
         return Wishes.from_json(terms.wishes).settings(self.deployment.settings)

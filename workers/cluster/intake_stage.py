@@ -30,14 +30,16 @@ REFUSALS = (DocumentRejected, BudgetSpent, BudgetUnusable, SettingsError, Engine
 
 
 def take_in(host: Host) -> Counter[Queue]:
-    """One source, and the tickets that follow; none where nothing waits. Raises ``StoreUnavailable``."""
-    source = host.store.pool.claim_source(
-        owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
-    )
-    if source is None:
-        return nothing_found(Queue.INTAKE)
-    with observed_work(Queue.INTAKE, host.owner, source.terms, source_id=source.source_id) as work:
-        return _taken_in(host, source, work)
+    """One source, and the tickets that follow; none where nothing waits. Raises ``StoreUnavailable``, and the source
+    is given back."""
+    with host.turn():
+        source = host.store.pool.claim_source(
+            owner=host.owner, lease_s=host.lease_s, weights=host.deployment.settings.pool.weights
+        )
+        if source is None:
+            return nothing_found(Queue.INTAKE)
+        with observed_work(Queue.INTAKE, host.owner, source.terms, source_id=source.source_id) as work:
+            return _taken_in(host, source, work)
 
 
 def _taken_in(host: Host, source: SourceToTakeIn, work: Work) -> Counter[Queue]:

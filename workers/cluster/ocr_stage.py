@@ -27,28 +27,27 @@ def read_pages(host: Host) -> Counter[Queue]:
     """One claim's pages, and the tickets that follow; none where nothing waits. A page that was not begun goes back,
     when the process is to end or the machine has no room for it. Raises ``EngineUnavailable``, ``StoreUnavailable``
     and ``DiskFull``."""
-    pool = host.deployment.settings.pool
-    work = host.store.pool.claim_pages(
-        owner=host.owner, lease_s=host.lease_s, max_pages=pool.pages_per_claim, weights=pool.weights
-    )
-    if work is None:
-        return nothing_found(Queue.OCR)
-    with observed_work(
-        Queue.OCR,
-        host.owner,
-        work.terms,
-        document_id=work.document.document_id,
-        reading_id=work.reading_id,
-        page_numbers=work.page_numbers,
-    ) as seen:
-        return _ended(host, work, seen)
+    with host.turn():
+        pool = host.deployment.settings.pool
+        work = host.store.pool.claim_pages(
+            owner=host.owner, lease_s=host.lease_s, max_pages=pool.pages_per_claim, weights=pool.weights
+        )
+        if work is None:
+            return nothing_found(Queue.OCR)
+        with observed_work(
+            Queue.OCR,
+            host.owner,
+            work.terms,
+            document_id=work.document.document_id,
+            reading_id=work.reading_id,
+            page_numbers=work.page_numbers,
+        ) as seen:
+            return _ended(host, work, seen)
 
 
 def _ended(host: Host, work: PagesToRead, seen: Work) -> Counter[Queue]:
-    try:
-        tickets = _read(host, work, seen) if _is_ours(host, work) else _moved(host, work)
-    finally:
-        given_back = host.store.pages.release_leases(host.owner)
+    tickets = _read(host, work, seen) if _is_ours(host, work) else _moved(host, work)
+    given_back = host.store.pages.release_leases(host.owner)
     tickets[Queue.OCR] += bool(given_back)
     tickets[Queue.ASSEMBLE] += host.store.pool.sources_read(work.reading_id)
     return tickets

@@ -61,7 +61,9 @@ class VlmHost:
         try:
             seen.page_ended(self._bring_to_end(work))
         finally:
-            given_back = host.store.pool.give_back_page(work.reading_id, work.page_number, owner=host.owner)
+            given_back = host.given_back(
+                lambda: host.store.pool.give_back_page(work.reading_id, work.page_number, owner=host.owner)
+            )
         return Counter(
             {Queue.VLM: int(given_back), Queue.ASSEMBLE: host.store.pool.sources_read(work.reading_id)}
         )
