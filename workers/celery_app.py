@@ -56,9 +56,11 @@ def _message_options(settings: Settings) -> dict[str, object]:
 
 def _worker_options(settings: Settings) -> dict[str, object]:
     """A lost connection is no reason to break off a page. What is prefetched is not lessened after one: quorum queues
-    would never get back what they lost."""
+    would never get back what they lost. A broker that refuses, as one without memory left does, is waited for like one
+    that is away."""
     executor, pool = settings.executor, settings.pool
     return {
+        "broker_channel_error_retry": True,
         "broker_connection_timeout": ANSWER_LIMIT_S,
         "broker_connection_retry": True,
         "broker_connection_retry_on_startup": True,

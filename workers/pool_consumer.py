@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -16,7 +18,15 @@ from workers.celery_app import task_name
 
 DELAYED_DELIVERY = "celery.worker.consumer.delayed_delivery:DelayedDelivery"
 
+REFUSED_PAUSE_S: Final = 2.0
+"""Before a broker that refuses is asked again."""
+
 TASK_NAMES: Final = frozenset(task_name(queue) for queue in Queue)
+
+REFUSED: Final = (
+    "give the broker memory or disk, and the pool a database of Redis or a virtual host of its own; the broker's log "
+    "may say more"
+)
 
 log = structlog.get_logger()
 celery_log = get_logger(__name__)
@@ -29,6 +39,16 @@ class TicketConsumer(Consumer):  # type: ignore[misc]
 
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]
         default_steps = tuple(step for step in Consumer.Blueprint.default_steps if step != DELAYED_DELIVERY)
+
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        """Of a broker that answers and refuses Celery would ask again at once, with a page of log each time."""
+        if isinstance(exc, self.connection_errors):
+            super().on_connection_error_after_connected(exc)
+            return
+        log.warning("broker_refuses", reason=" ".join(str(exc).split()), advice=REFUSED)
+        with suppress(*self.connection_errors, *self.channel_errors):
+            self.connection.collect()
+        time.sleep(REFUSED_PAUSE_S)
 
     def create_task_handler(self, *arguments: object, **options: object) -> Callable[[Message], None]:
         take = super().create_task_handler(*arguments, **options)
