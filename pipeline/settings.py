@@ -205,7 +205,7 @@ class PoolSettings(Section):
     max_waiting_pages: int = Field(default=200_000, ge=1)
     max_waiting_sources: int = Field(default=20_000, ge=1)
     pages_per_claim: int = Field(default=2, ge=1, le=64)
-    weights: dict[str, Annotated[float, Field(gt=0, le=1_000)]] = Field(default_factory=dict)
+    weights: dict[str, Annotated[float, Field(ge=0.001, le=1_000)]] = Field(default_factory=dict)
     secret_key: SecretStr | None = None
     reconcile_every_s: float = Field(default=10, ge=0.5, le=3_600)
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)

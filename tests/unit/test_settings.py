@@ -61,6 +61,7 @@ def test_a_near_miss_names_the_variable_meant(name: str, meant: str, monkeypatch
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "1" + "0" * 5_000, "executor.memory_limit_bytes"),
         ("DOCTRIAGE_EXECUTOR__MEMORY_LIMIT_BYTES", "-1", "executor.memory_limit_bytes"),
         ("DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S", "1e300", "executor.page_timeout_s"),
+        ("DOCTRIAGE_POOL__WEIGHTS", '{"legal": 1e-300}', r"pool\.weights\.legal: .*0\.001"),
         ("DOCTRIAGE_API__CALLBACK_NETWORKS", "10.0.0.1/8", "api.callback_networks"),
         ("DOCTRIAGE_API__CALLBACK_NETWORKS", "10.0.0.0/8;fd00::/8", "api.callback_networks"),
         ("DOCTRIAGE_API__OIDC__ISSUER", "https://id.example", "api.oidc: .*audience.*set all three"),
