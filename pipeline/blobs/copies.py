@@ -86,6 +86,7 @@ class FolderCopies:
 
     @contextmanager
     def lent(self, document_id: str) -> Iterator[Path]:
+        """One file that cannot be read is the document's own fault; a folder that cannot is the store's."""
         path = self._shelf.path(blob_name(document_id))
         try:
             is_sound = self._checksums.agree(path, document_id)
@@ -93,6 +94,8 @@ class FolderCopies:
             self._shelf.require_documents()
             raise _missing(document_id, self._shelf.place) from error
         except OSError as error:
+            if self._shelf.can_list(path.parent):
+                raise _unreadable(document_id, self._shelf.place, error) from error
             raise self._shelf.unreadable(error) from error
         if not is_sound:
             raise _damaged(document_id, self._shelf.place)
@@ -163,6 +166,13 @@ class CachedCopies:
 def _missing(document_id: str, place: str) -> BlobMissing:
     return BlobMissing(
         f"our copy of the document ({document_id[:DIGITS]}…) is not in {place}; submit the file again"
+    )
+
+
+def _unreadable(document_id: str, place: str, error: OSError) -> BlobDamaged:
+    return BlobDamaged(
+        f"our copy of the document ({document_id[:DIGITS]}…) in {place} cannot be read ({error.strerror}); check that "
+        "the workers may read it, or submit the file again"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -106,6 +107,14 @@ class FolderShelf:
                     self.path(name).unlink()
                     removed += 1
         return removed
+
+    def can_list(self, folder: Path) -> bool:
+        try:
+            with os.scandir(folder) as entries:
+                next(entries, None)
+        except OSError:
+            return False
+        return True
 
     def unreadable(self, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(

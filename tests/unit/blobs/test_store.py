@@ -47,6 +47,26 @@ def test_a_blob_that_was_damaged_is_mended_by_the_next_copy(tmp_path: Path) -> N
     assert kept.read_bytes() == b"good"
 
 
+def test_one_blob_that_cannot_be_read_is_no_reason_to_wait_for_the_store(tmp_path: Path) -> None:
+    """Whoever waited for it would never get to the documents behind it."""
+    (tmp_path / "a").write_bytes(b"good")
+    blobs = BlobStore(tmp_path / "home")
+    snapshot = blobs.take(tmp_path / "a", max_bytes=10)
+    blobs.keep(snapshot)
+    kept = blobs.local_path(snapshot.document_id)
+    kept.unlink()
+    kept.symlink_to(kept)
+    with pytest.raises(BlobDamaged, match=r"cannot be read \(.*\); check that the workers may read it"):
+        blobs.local_path(snapshot.document_id)
+    blobs.keep(blobs.take(tmp_path / "a", max_bytes=10))
+    assert kept.read_bytes() == b"good"
+    kept.unlink()
+    kept.parent.rmdir()
+    kept.parent.write_bytes(b"a file where the folder should be")
+    with pytest.raises(StoreUnavailable, match="cannot be read"):
+        blobs.local_path(snapshot.document_id)
+
+
 def test_a_file_over_the_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"12345")
     with pytest.raises(TooManyBytes, match="5 bytes"):
