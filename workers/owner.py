@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 def current_owner() -> str:
-    """``host/boot/pid/start``; the start is in clock ticks since boot, so no two processes share all four."""
+    """``host/boot/pid/start``; the start is in clock ticks since boot, so no two processes share all four. Containers
+    on their host's network have its name, and process numbers of their own: each counts as a host."""
     pid = os.getpid()
     return f"{_here()}/{pid}/{_start_ticks(pid)}"
 
@@ -19,7 +20,7 @@ def is_alive(owner: str) -> bool:
     known but when its lease ends, so it counts as alive."""
     host, _, process = owner.partition("/")
     boot, _, numbers = process.partition("/")
-    if host != socket.gethostname():
+    if host != _host():
         return True
     if f"{host}/{boot}" != _here():
         return False
@@ -30,7 +31,13 @@ def is_alive(owner: str) -> bool:
 @cache
 def _here() -> str:
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{socket.gethostname()}/{boot_id}"
+    return f"{_host()}/{boot_id}"
+
+
+@cache
+def _host() -> str:
+    """Its name, and the number of the namespace that gives processes theirs."""
+    return f"{socket.gethostname()}:{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def _start_ticks(pid: int) -> str | None:
