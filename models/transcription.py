@@ -92,6 +92,8 @@ class DegradedCode(StrEnum):
     """Its turn has not come; the run that it belongs to is not over."""
     VLM_UNAVAILABLE = "vlm_unavailable"
     """The service did not answer for as long as a page waits."""
+    WORKER_LOST = "worker_lost"
+    """The pool's workers that had it transcribed were lost, again and again."""
     VLM_REFUSED = "vlm_refused"
     """The service takes no such request: wrong key, wrong model, wrong size."""
     ANSWERS_REFUSED = "answers_refused"
@@ -108,6 +110,7 @@ DEGRADED_FOR_NOW = frozenset(
     {
         DegradedCode.AWAITING_VLM,
         DegradedCode.VLM_UNAVAILABLE,
+        DegradedCode.WORKER_LOST,
         DegradedCode.VLM_REFUSED,
         DegradedCode.BUDGET_HELD,
     }

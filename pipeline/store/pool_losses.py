@@ -177,8 +177,11 @@ def _leave_untranscribed(session: Session, page: LostPage) -> None:
     is_page = and_(PageRow.reading_id == page.reading_id, PageRow.page_number == page.page_number)
     as_read = session.scalars(select(PageRow.result).where(is_page)).one()
     degradation = Degradation(
-        code=DegradedCode.VLM_UNAVAILABLE,
-        message=f"the worker that had it transcribed was lost, {page.losses + 1} times",
+        code=DegradedCode.WORKER_LOST,
+        message=(
+            f"the worker that had it transcribed was lost, {page.losses + 1} times; look at what the workers of vlm "
+            "say of it, and at their memory"
+        ),
     )
     result = untranscribed_page_json(
         as_read or {},

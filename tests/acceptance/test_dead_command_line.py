@@ -18,6 +18,7 @@ from tests.server_parts import Broker
 from tests.unit.store.pool_parts import Pool, Submitted
 from workers.celery_app import celery_app
 from workers.celery_tickets import CeleryTickets
+from workers.cli import dead as dead_command
 
 
 @pytest.fixture
@@ -87,6 +88,33 @@ def test_all_pages_of_a_submission_are_tried_again(commands: Commands, failed: S
     assert "3 pages will be read" in commands.printed("dead", "retry", "--submission", other.submission_id)
     assert commands.page_states(failed)[0] is PageState.FAILED
     assert "1 page will be read" in commands.printed("dead", "retry", "--all")
+    assert commands.page_states(failed)[0] is PageState.PENDING
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "is_retried"),
+    [("n\n", (), False), ("y\n", (), True), ("", ("--yes",), True)],
+)
+def test_on_a_terminal_it_is_asked_before_all_are_tried_again(
+    commands: Commands,
+    failed: Submitted,
+    answer: str,
+    options: tuple[str, ...],
+    is_retried: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dead_command, "can_be_asked", lambda: True)
+    result = commands.run("dead", "retry", "--all", *options, answer=answer)
+    assert ("read 1 page of 1 submission again?" in result.stdout) == (not options)
+    assert (result.exit_code == 0) == is_retried
+    assert (commands.page_states(failed)[0] is PageState.PENDING) == is_retried
+
+
+def test_nobody_is_asked_before_a_page_that_is_named_is_tried_again(
+    commands: Commands, failed: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_command, "can_be_asked", lambda: True)
+    commands.printed("dead", "retry", "minutes/1962.pdf", 1)
     assert commands.page_states(failed)[0] is PageState.PENDING
 
 

@@ -113,7 +113,7 @@ def test_on_a_terminal_it_is_asked_what_would_be_erased(
     is_erased: bool,
 ) -> None:
     submitted = read(commands, blobs, tmp_path, "a.pdf")
-    monkeypatch.setattr(purge_command, "_can_be_asked", lambda: True)
+    monkeypatch.setattr(purge_command, "can_be_asked", lambda: True)
     result = commands.run("purge", "a.pdf", answer=f"{answer}\n")
     assert "Would be erased" in result.output
     assert "erase a.pdf for ever?" in result.output

@@ -141,7 +141,7 @@ def test_a_finished_one_is_neither_cancelled_nor_prioritised(commands: Commands)
 def test_on_a_terminal_it_asks_first(
     commands: Commands, answer: str, is_cancelled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submissions_command, "_is_asked", lambda: True)
+    monkeypatch.setattr(submissions_command, "can_be_asked", lambda: True)
     submitted = commands.submitted(3, "a.pdf")
     result = commands.run("submissions", "cancel", submitted.submission_id, answer=answer)
     assert "3 of 3 known pages are not settled" in result.stdout
@@ -151,7 +151,7 @@ def test_on_a_terminal_it_asks_first(
 
 
 def test_yes_asks_nothing(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submissions_command, "_is_asked", lambda: True)
+    monkeypatch.setattr(submissions_command, "can_be_asked", lambda: True)
     submitted = commands.submitted(3, "a.pdf")
     assert "known pages" not in commands.printed("submissions", "cancel", submitted.submission_id, "--yes")
 

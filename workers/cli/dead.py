@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from workers.cli.arguments import whole_number
+from workers.cli.asking import can_be_asked
 from workers.cli.submissions import GREATEST_SUBMISSION_ID
 
 GREATEST_PAGE_NUMBER = 2**31 - 1
@@ -79,16 +80,18 @@ def retry_command(
     ] = None,
     submission: OfSubmission = None,
     all_of_them: Annotated[bool, typer.Option("--all", help="Every page that failed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Put pages that failed back to work: one, those of a submission, or all.
 
     Their attempts count from the beginning, and what they cost is booked beside what they cost
     before. Their submissions are open until they are done, and the outputs are written again.
+    Before more than a page you name is put back, you are asked on a terminal.
     """
     _require_one_choice(document, page_number, submission, all_of_them)
 
     from pipeline.settings import load_settings
-    from workers.cli.dead_tables import retried_lines
+    from workers.cli.dead_tables import question_before, retried_lines
     from workers.dead_pages import dead_pages_of, find_dead_page, retry
     from workers.submissions import opened_store
 
@@ -96,6 +99,8 @@ def retry_command(
     with opened_store(settings) as store:
         if document is None or page_number is None:
             pages = dead_pages_of(store, submission)
+            if pages and not yes and can_be_asked():
+                typer.confirm(question_before(pages), abort=True)
         else:
             pages = (find_dead_page(store, document, page_number, submission_id=submission),)
         retried = retry(store, settings, pages)

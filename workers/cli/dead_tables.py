@@ -97,6 +97,11 @@ def attempts_table(evidence: PageEvidence) -> Table:
     return table
 
 
+def question_before(pages: Sequence[DeadPage]) -> str:
+    submissions = {page.submission_id for page in pages}
+    return f"read {plural(len(pages), 'page')} of {plural(len(submissions), 'submission')} again?"
+
+
 def retried_lines(retried: Retried) -> Iterator[str]:
     if retried.pages:
         where = " and ".join(f"{number}" for number in retried.submissions)

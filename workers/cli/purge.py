@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workers.cli.asking import can_be_asked
 from workers.cli.printable import printable
 
 if TYPE_CHECKING:
@@ -59,14 +59,10 @@ def purge_command(
         raise typer.Exit(1)
 
 
-def _can_be_asked() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _require_consent(found: Sequence[ErasedDocument]) -> None:
     from models.errors import SettingsError
 
-    if not _can_be_asked():
+    if not can_be_asked():
         raise SettingsError("nobody can be asked here whether to erase; say --yes")
     names = ", ".join(printable(one.reference) for one in found)
     typer.confirm(f"erase {names} for ever?", abort=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from models.pool import SubmissionState
 from workers.cli.arguments import alternatives, named_path, one_of, whole_number
+from workers.cli.asking import can_be_asked
 from workers.cli.interrupts import INTERRUPTED, second_interrupt_ends_at_once
 from workers.cli.printable import printable
 from workers.cli.reading_options import parsed_formats
@@ -115,7 +115,7 @@ def cancel_command(
     with opened_store(load_settings()) as store:
         found = require_cancellable(store, numbers)
         still_open = [one for one in found if not one.is_over]
-        if still_open and not yes and _is_asked():
+        if still_open and not yes and can_be_asked():
             for one in still_open:
                 unsettled = one.total_pages - one.settled_pages
                 typer.echo(
@@ -188,11 +188,6 @@ def fetch_command(
         typer.echo("stopped; the pool goes on, and the same command comes back to it", err=True)
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(1 if report.failures or report.failed_pages else 0)
-
-
-def _is_asked() -> bool:
-    """Nobody answers a script."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _cancelled_lines(cancelled: CancelledSubmission) -> list[str]:

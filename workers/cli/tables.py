@@ -24,6 +24,8 @@ DEGRADED_WORDS = {
     DegradedCode.NO_VLM: "without the VLM that would read them better: none is configured (DOCTRIAGE_VLM__URL)",
     DegradedCode.AWAITING_VLM: "still waiting for the VLM",
     DegradedCode.VLM_UNAVAILABLE: "without an answer from the VLM; the same command tries again",
+    DegradedCode.WORKER_LOST: "that cost the pool worker after worker on the way to the VLM; the same command tries "
+    "again",
     DegradedCode.VLM_REFUSED: "refused by the VLM's service; `doctriage explain` has its words, the same command tries "
     "again",
     DegradedCode.ANSWERS_REFUSED: "with answers that are no transcript; `doctriage explain` says why, and --force asks "

@@ -143,7 +143,7 @@ def test_a_page_whose_workers_are_lost_at_the_vlm_keeps_the_text_that_the_cpu_re
     assert page.attempts == 1
     assert page.content is not None
     assert page.content["text"] == "as read"
-    assert page.content["degraded"]["code"] == "vlm_unavailable"
+    assert page.content["degraded"]["code"] == "worker_lost"
     assert [one["verdict"] for one in page.content["attempts"]] == ["abandoned"] * MAX_LOSSES
     kinds = [kind for kind, _, _ in booked(pool, submitted, 1)]
     assert kinds == [LedgerKind.CPU_PAGE, *[LedgerKind.VLM_CALL] * MAX_LOSSES]

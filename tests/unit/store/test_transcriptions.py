@@ -156,6 +156,7 @@ def test_a_lost_owner_gives_its_page_back_to_wait_and_its_call_is_booked_as_aban
     ("code", "waits_again"),
     [
         (DegradedCode.VLM_UNAVAILABLE, True),
+        (DegradedCode.WORKER_LOST, True),
         (DegradedCode.VLM_REFUSED, True),
         (DegradedCode.ANSWERS_REFUSED, False),
         (DegradedCode.PAGE_NOT_SENT, False),
