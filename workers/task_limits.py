@@ -67,8 +67,8 @@ def consumer_timeout_note(settings: Settings) -> str | None:
         return None
     return (
         f"the longest task takes up to {_number(longest.longest_s)} s in the queue {longest.queue} ({longest.sum_of}), "
-        f"and RabbitMQ by itself waits {_number(RABBITMQ_CONSUMER_TIMEOUT_S)} s; write "
-        f"consumer_timeout = {round(needed_s * 1000)} into its rabbitmq.conf{_or_lower(longest)}"
+        f"and RabbitMQ by itself waits {_number(RABBITMQ_CONSUMER_TIMEOUT_S)} s; see that its rabbitmq.conf "
+        f"has consumer_timeout = {round(needed_s * 1000)} or more{_or_lower(longest)}"
     )
 
 

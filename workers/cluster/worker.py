@@ -34,7 +34,7 @@ def run_worker(settings: Settings, plan: WorkerPlan) -> int:
     app = celery_app(settings)
     require_broker(app)
     check_parts(settings, plan)
-    _say_what_the_broker_needs(settings)
+    say_what_the_broker_needs(settings)
     if plan.kind is PoolKind.PROCESSES:
         os.environ.update({name: value for name, value in ONE_THREAD.items() if name not in os.environ})
     with _metrics(settings, plan):
@@ -83,10 +83,11 @@ def _metrics(settings: Settings, plan: WorkerPlan) -> Iterator[None]:
         yield
 
 
-def _say_what_the_broker_needs(settings: Settings) -> None:
+def say_what_the_broker_needs(settings: Settings) -> None:
+    """A broker does not tell its clients what it has."""
     note = consumer_timeout_note(settings)
     if note is not None and is_rabbitmq(broker_url(settings.pool.broker_url)):
-        log.warning("consumer_timeout_needed", advice=note)
+        log.info("consumer_timeout_needed", advice=note)
 
 
 def _leave_logs_alone(**_: object) -> None:

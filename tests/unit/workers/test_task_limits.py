@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from models.errors import SettingsError
 from models.pool import Queue
 from pipeline.settings import Settings, load_settings
+from workers.cluster.worker import say_what_the_broker_needs
 from workers.task_limits import consumer_timeout_note, longest_task, task_limits, visibility_timeout_s
 
 SLOW_PAGES = {"executor": {"page_timeout_s": 900.0}}
@@ -97,9 +99,24 @@ def test_rabbitmq_needs_no_word_by_default() -> None:
 def test_rabbitmq_is_told_to_wait_for_longer_tasks() -> None:
     assert consumer_timeout_note(load_settings(SLOW_PAGES)) == (
         "the longest task takes up to 2,100 s in the queue ocr (2 pages × 900 s + 300 s to load engines), and RabbitMQ "
-        "by itself waits 1,800 s; write consumer_timeout = 2160000 into its rabbitmq.conf, or lower "
+        "by itself waits 1,800 s; see that its rabbitmq.conf has consumer_timeout = 2160000 or more, or lower "
         "DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S or DOCTRIAGE_POOL__PAGES_PER_CLAIM"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("amqp://rabbit:5672/doctriage", ["consumer_timeout_needed"]), ("redis://redis:6379/0", [])],
+)
+def test_a_worker_says_so_of_rabbitmq_alone_and_does_not_know_what_that_was_told(
+    url: str, said: list[str]
+) -> None:
+    """So it is no warning."""
+    settings = load_settings({**SLOW_PAGES, "pool": {"broker_url": url}})
+    with capture_logs() as lines:
+        say_what_the_broker_needs(settings)
+    assert [line["event"] for line in lines] == said
+    assert {line["log_level"] for line in lines} <= {"info"}
 
 
 def chosen(timeout_s: float | None, overrides: dict[str, object] | None = None) -> Settings:
