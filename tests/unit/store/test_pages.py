@@ -25,7 +25,9 @@ def reading_id(store: Store) -> int:
     return store.pages.open_reading(DOCUMENT, FINGERPRINT, force=False).reading_id
 
 
-def finish(store: Store, reading_id: int, page_number: int, owner: str = "me") -> bool:
+def finish(
+    store: Store, reading_id: int, page_number: int, owner: str = "me", *, awaits_vlm: bool = False
+) -> bool:
     return store.pages.finish_page(
         reading_id,
         page_number,
@@ -35,6 +37,7 @@ def finish(store: Store, reading_id: int, page_number: int, owner: str = "me") -
         route=Route.OCR,
         elapsed_s=1.5,
         entry=cpu_entry(reading_id, page_number),
+        awaits_vlm=awaits_vlm,
     )
 
 
@@ -80,6 +83,14 @@ def test_a_result_counts_only_from_the_owner(store: Store, reading_id: int) -> N
     assert finish(store, reading_id, 1, owner="a")
     assert not finish(store, reading_id, 1, owner="a")
     assert states(store, reading_id)[0] is PageState.DONE
+
+
+def test_what_was_read_is_no_end_of_a_page_that_is_being_transcribed(store: Store, reading_id: int) -> None:
+    claim(store, reading_id, 1)
+    assert finish(store, reading_id, 1, awaits_vlm=True)
+    assert store.transcriptions.claim_page(reading_id, 1, owner="me", lease_s=60) is not None
+    assert not finish(store, reading_id, 1)
+    assert states(store, reading_id)[0] is PageState.TRANSCRIBING
 
 
 def test_the_last_page_completes_the_reading_for_one_caller_alone(store: Store, reading_id: int) -> None:
