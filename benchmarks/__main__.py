@@ -19,6 +19,7 @@ PARTS = ("throughput", "memory")
 OTHERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "budgets": ("how small a page may be", "labelled pages", "half an hour"),
     "handwriting": ("trains the detector of handwriting", "labelled pages, fonts of handwriting", "long"),
+    "pictures": ("drawing a page anew beside keeping its picture", "nothing more", "a minute"),
     "pool": (
         "the pool of workers beside the embedded executor",
         "Redis or RabbitMQ, PostgreSQL",
