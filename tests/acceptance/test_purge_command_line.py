@@ -16,9 +16,11 @@ from pipeline.settings import BlobSettings
 from tests.acceptance.pool_commands import Commands
 from tests.acceptance.test_command_line import run_doctriage
 from tests.integration.blob_places import S3Place, kept
+from tests.integration.pool.traced_worker import wait_until
 from tests.unit.store.pool_parts import Submitted, new_document
 from workers.cli import purge as purge_command
-from workers.purging import FRESH_COPY_S, drop_purged_copies
+from workers.cluster.purged_copies import PurgedCopies
+from workers.purging import FRESH_COPY_S
 from workers.result_lifetimes import ResultExpiry, expire_results
 
 MARKER = "Zwiebelfisch"
@@ -148,7 +150,7 @@ def test_one_that_only_the_blob_store_has_is_erased_by_its_bytes(
     assert blobs.byte_count(document_id) is None
 
 
-def test_copies_on_other_machines_go_with_their_next_start(
+def test_copies_on_other_machines_go_while_workers_run_there(
     commands: Commands, s3_place: S3Place, tmp_path: Path
 ) -> None:
     blobs = open_blobs(commands.home, s3_place.settings)
@@ -168,11 +170,15 @@ def test_copies_on_other_machines_go_with_their_next_start(
     assert result.exit_code == 0
     assert {name.split("/")[0] for name in s3_place.names()} == {"blobs", "results"}
     assert not any(erased.document.document_id in name for name in s3_place.names())
-    assert drop_purged_copies(commands.store, elsewhere) == 0, "one that has just come may be on its way"
+    looking = PurgedCopies(commands.store, elsewhere, every_s=0.05)
+    looking.start()
+    time.sleep(0.3)
+    assert [copy.exists() for copy in copies] == [True, True], "one that has just come may be on its way"
     for copy in copies:
         _age(copy, FRESH_COPY_S + 1)
-    assert drop_purged_copies(commands.store, elsewhere) == 1
-    assert [copy.exists() for copy in copies] == [False, True]
+    wait_until(lambda: not copies[0].exists())
+    looking.stop()
+    assert copies[1].exists()
 
 
 def _age(path: Path, seconds: float) -> None:

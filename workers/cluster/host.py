@@ -18,11 +18,11 @@ from pipeline.settings import Settings
 from pipeline.store import SubmissionTerms, connect_store
 from workers.cluster.deployment import Deployment
 from workers.cluster.heartbeat import Heartbeat
+from workers.cluster.purged_copies import PurgedCopies
 from workers.cluster.sealed_passwords import unsealed
 from workers.cluster.turn import IMPOSSIBLE
 from workers.cluster.wishes import Wishes
 from workers.owner import current_owner
-from workers.purging import drop_purged_copies
 
 if TYPE_CHECKING:
     from pipeline.page_pipeline import Engines
@@ -49,13 +49,15 @@ class Host:
         self.lease_s = settings.pool.lease_s
         self.store = connect_store(settings.home, settings.database_url)
         self.blobs = BlobStore(settings.home, settings.blobs, owner=self.owner)
-        drop_purged_copies(self.store, self.blobs)
+        self._purged_copies = PurgedCopies(self.store, self.blobs)
+        self._purged_copies.start()
         self._engines: OrderedDict[str, Engines] = OrderedDict()
         self._heartbeat = Heartbeat(self.store.pool, self.owner, lease_s=self.lease_s)
         self._heartbeat.start()
 
     def close(self) -> None:
         self._heartbeat.stop()
+        self._purged_copies.stop()
         self.store.close()
 
     @contextmanager
