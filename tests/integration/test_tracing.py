@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 from billiard import Process
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from models.errors import DocumentCorrupt, VlmError, VlmOverloaded
 from models.transcription import FittedImage, TokenUsage, VlmReply, VlmRequest
 from tests.fakes.otlp_receiver import OtlpReceiver, otlp_receiver
+from workers.cluster import observed_engine
 from workers.cluster.metrics import WorkerMetrics
 from workers.cluster.observed_engine import ObservedVlmEngine
 from workers.cluster.tracing import end_tracing, is_tracing, stage_span, submission_span
@@ -94,6 +96,13 @@ def test_the_service_may_be_named_otherwise(collector: OtlpReceiver, monkeypatch
         pass
     end_tracing()
     assert collector.named("ocr")[0].resource["service.name"] == "harbour-ocr"
+
+
+def test_the_conventions_have_every_name_that_a_call_is_told_by() -> None:
+    told = observed_engine.request_attributes(REQUEST, "qwen") | observed_engine.reply_attributes(REPLY)
+    names = {name for name in told if not name.startswith("doctriage.")}
+    assert len(names) >= 11
+    assert names <= {name for name in vars(gen_ai_attributes).values() if isinstance(name, str)}
 
 
 def test_a_call_is_told_as_the_conventions_for_generative_ai_have_it(collector: OtlpReceiver) -> None:
