@@ -175,9 +175,10 @@ class ChargebackSettings(Section):
 
 class ExecutorSettings(Section):
     """``kind``: processes of this machine, or the pool of workers behind a broker. ``jobs``: worker processes, None
-    for one a CPU. A worker that has read ``max_pages_per_worker``, or keeps more than ``max_bytes_per_worker`` in
-    memory after a batch, is replaced by a fresh one. It gets no more than ``memory_limit_bytes``: a page that swells
-    costs itself, not the machine. Reading takes 1 to 1.5 GB, opening the largest image allowed 1.3 GB."""
+    for one a CPU. A worker that has read ``max_pages_per_worker``, or in the pool had so many turns, or keeps more than
+    ``max_bytes_per_worker`` in memory after a batch, is replaced by a fresh one. It gets no more than
+    ``memory_limit_bytes``: a page that swells costs itself, not the machine. Reading takes 1 to 1.5 GB, opening the
+    largest image allowed 1.3 GB."""
 
     kind: Literal["local", "celery"] = "local"
     jobs: int | None = Field(default=None, ge=1)
@@ -194,8 +195,9 @@ class PoolSettings(Section):
     ``visibility_timeout_s`` is how long Redis waits for a message to be acknowledged, None for what the longest task
     needs. A worker that says nothing for ``lease_s`` loses its pages to others; a page that was lost ``max_losses``
     times fails. ``max_waiting_pages`` and ``max_waiting_sources`` bound what the pool takes on, and three quarters of
-    each what it takes on of one team. ``weights`` are the shares of cost centres (JSON), 1 where none is named.
-    ``secret_key`` seals passwords on their way to the workers.
+    each what it takes on of one team. A process takes ``pages_per_claim`` pages at a time at most, where it reads them
+    in a second. ``weights`` are the shares of cost centres (JSON), 1 where none is named. ``secret_key`` seals
+    passwords on their way to the workers.
     """
 
     broker_url: SecretStr | None = None
@@ -204,7 +206,7 @@ class PoolSettings(Section):
     max_losses: int = Field(default=5, ge=1, le=100)
     max_waiting_pages: int = Field(default=200_000, ge=1)
     max_waiting_sources: int = Field(default=20_000, ge=1)
-    pages_per_claim: int = Field(default=2, ge=1, le=64)
+    pages_per_claim: int = Field(default=8, ge=1, le=64)
     weights: dict[str, Annotated[float, Field(ge=0.001, le=1_000)]] = Field(default_factory=dict)
     secret_key: SecretStr | None = None
     reconcile_every_s: float = Field(default=10, ge=0.5, le=3_600)

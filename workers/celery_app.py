@@ -58,7 +58,7 @@ def _worker_options(settings: Settings) -> dict[str, object]:
     """A lost connection is no reason to break off a page. What is prefetched is not lessened after one: quorum queues
     would never get back what they lost. A broker that refuses, as one without memory left does, is waited for like one
     that is away."""
-    executor, pool = settings.executor, settings.pool
+    executor = settings.executor
     return {
         "broker_channel_error_retry": True,
         "broker_connection_timeout": ANSWER_LIMIT_S,
@@ -70,7 +70,7 @@ def _worker_options(settings: Settings) -> dict[str, object]:
         "worker_enable_prefetch_count_reduction": False,
         "worker_hijack_root_logger": False,
         "worker_max_memory_per_child": executor.max_bytes_per_worker // 1024,
-        "worker_max_tasks_per_child": max(1, executor.max_pages_per_worker // pool.pages_per_claim),
+        "worker_max_tasks_per_child": executor.max_pages_per_worker,
         "worker_prefetch_multiplier": 1,
         "worker_proc_alive_timeout": ENGINE_LOAD_S,
         "worker_redirect_stdouts": False,

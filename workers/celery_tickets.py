@@ -27,6 +27,9 @@ class CeleryTickets:
         if count > 0:
             self._asked(lambda connection: self._send(connection, queue, count))
 
+    def take(self, queue: Queue, count: int) -> None:
+        self._asked(lambda connection: _take(connection, queue, count))
+
     def depth(self, queue: Queue) -> int:
         return self._asked(lambda connection: _depth(connection, queue))
 
@@ -46,6 +49,13 @@ class CeleryTickets:
                     connection.collect()
             connect_once(connection)
             return ask(connection)
+
+
+def _take(connection: Connection, queue: Queue, count: int) -> None:
+    with connection.channel() as channel:
+        for _ in range(count):
+            if channel.basic_get(str(queue), no_ack=True) is None:
+                return
 
 
 def _depth(connection: Connection, queue: Queue) -> int:

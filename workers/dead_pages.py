@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 
 from models.document import Document
@@ -91,7 +90,7 @@ def retry(store: Store, settings: Settings, pages: Iterable[DeadPage]) -> Retrie
 def _send_tickets(settings: Settings, pages: int) -> str | None:
     """Why there are none; None where they are sent."""
     try:
-        pool_tickets(settings).send(Queue.OCR, ceil(pages / settings.pool.pages_per_claim))
+        pool_tickets(settings).send(Queue.OCR, pages)
     except (SettingsError, BrokerUnavailable) as error:
         return str(error)
     return None

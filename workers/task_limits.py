@@ -13,6 +13,9 @@ from pipeline.settings import Settings
 ENGINE_LOAD_S: Final = 300.0
 """What loading engines and weights may take before a process reads its first page, on a cold disk or a busy machine."""
 
+TURN_S: Final = 1.0
+"""What a process reads of one document before it looks whose turn it is: no page is begun later than that."""
+
 WRITE_LIMIT_S: Final = 1_200.0
 """Writing thousands of pages takes a minute; twenty mean a store that hangs."""
 
@@ -83,12 +86,15 @@ def _intake_limit(settings: Settings) -> TaskLimit:
 
 
 def _ocr_limit(settings: Settings) -> TaskLimit:
-    pages, page_s = settings.pool.pages_per_claim, settings.executor.page_timeout_s
+    page_s = settings.executor.page_timeout_s
     return TaskLimit(
         queue=Queue.OCR,
-        longest_s=pages * page_s + ENGINE_LOAD_S,
-        sum_of=f"{_counted(pages, 'page')} × {_number(page_s)} s + {_number(ENGINE_LOAD_S)} s to load engines",
-        variables=("DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S", "DOCTRIAGE_POOL__PAGES_PER_CLAIM"),
+        longest_s=TURN_S + page_s + ENGINE_LOAD_S,
+        sum_of=(
+            f"{_number(TURN_S)} s of pages + {_number(page_s)} s for the last one + {_number(ENGINE_LOAD_S)} s to load "
+            "engines"
+        ),
+        variables=("DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S",),
     )
 
 

@@ -24,6 +24,10 @@ class Tickets(Protocol):
     def send(self, queue: Queue, count: int = 1) -> None:
         """Raises ``BrokerUnavailable`` within seconds; some may have been sent then."""
 
+    def take(self, queue: Queue, count: int) -> None:
+        """Out of the queue, of those that nobody has yet: their work is done. Raises ``BrokerUnavailable`` within
+        seconds."""
+
     def depth(self, queue: Queue) -> int:
         """Tickets that wait, without those that workers hold. Raises ``BrokerUnavailable`` within seconds."""
 
@@ -36,6 +40,14 @@ def send_if_possible(tickets: Tickets, queue: Queue, count: int = 1) -> bool:
         log.warning("tickets_not_sent", queue=str(queue), count=count, error=str(error))
         return False
     return True
+
+
+def take_if_possible(tickets: Tickets, queue: Queue, count: int) -> None:
+    """One that stays finds nothing to do."""
+    try:
+        tickets.take(queue, count)
+    except BrokerUnavailable as error:
+        log.warning("tickets_not_taken", queue=str(queue), count=count, error=str(error))
 
 
 @dataclass(slots=True)

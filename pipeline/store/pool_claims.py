@@ -36,6 +36,7 @@ from pipeline.store.pool_statements import (
 from pipeline.store.pool_turns import (
     WAITING_PAGES,
     WAITING_SOURCES,
+    note_given_back,
     note_served,
     readings_with,
     turns,
@@ -156,6 +157,19 @@ class PoolClaims:
         )
         with self._database.write() as session:
             return rows_changed(session, release(page)) == 1
+
+    def give_back_pages(self, claimed: PagesToRead, *, owner: str, weights: Mapping[str, float]) -> int:
+        """What is left of a claim, uncharged: neither as an attempt nor as the cost centre's turn; how many pages."""
+        left = and_(
+            PageRow.reading_id == claimed.reading_id,
+            PageRow.page_number.in_(claimed.page_numbers),
+            PageRow.lease_owner == owner,
+        )
+        with self._database.write() as session:
+            given_back = rows_changed(session, release(left))
+            if given_back:
+                note_given_back(session, Queue.OCR, claimed.terms.cost_centre, given_back, weights)
+            return given_back
 
     def give_back(self, owner: str) -> None:
         """Every lease of the owner, uncharged."""

@@ -156,6 +156,14 @@ def note_served(session: Session, turn: Turn, pages: int, weights: Mapping[str, 
         session.execute(lane.values(passed=advanced + share))
 
 
+def note_given_back(
+    session: Session, queue: Queue, cost_centre: str, pages: int, weights: Mapping[str, float]
+) -> None:
+    """They were not served after all."""
+    lane = update(LaneRow).where(LaneRow.stage == queue, LaneRow.cost_centre == cost_centre)
+    session.execute(lane.values(passed=LaneRow.passed - pages / weight_of(cost_centre, weights)))
+
+
 def weight_of(cost_centre: str, weights: Mapping[str, float]) -> float:
     """Its own, or its team's, or 1."""
     return weights.get(cost_centre, weights.get(team_of(cost_centre), 1.0))

@@ -16,7 +16,7 @@ from workers.broker import require_broker
 from workers.celery_app import celery_app
 from workers.celery_tickets import CeleryTickets
 from workers.logs import set_up_logs
-from workers.tickets import send_if_possible
+from workers.tickets import send_if_possible, take_if_possible
 
 
 def test_tickets_are_counted_where_they_were_sent(broker: Broker) -> None:
@@ -33,6 +33,18 @@ def test_tickets_are_counted_where_they_were_sent(broker: Broker) -> None:
         Queue.VLM: 2,
         Queue.ASSEMBLE: 0,
     }
+
+
+def test_tickets_are_taken_as_far_as_there_are_any(broker: Broker) -> None:
+    tickets = tickets_over(url_of(broker))
+    tickets.take(Queue.OCR, 1)
+    tickets.send(Queue.OCR, 5)
+    tickets.send(Queue.VLM)
+
+    tickets.take(Queue.OCR, 3)
+    assert tickets.depth(Queue.OCR) == 2
+    tickets.take(Queue.OCR, 3)
+    assert (tickets.depth(Queue.OCR), tickets.depth(Queue.VLM)) == (0, 1)
 
 
 def test_a_restarted_broker_has_its_tickets_and_an_emptied_one_takes_new_ones(broker: Broker) -> None:
@@ -54,7 +66,12 @@ def test_a_broker_that_is_away_is_said_and_found_again(broker: Broker) -> None:
     tickets.send(Queue.OCR)
 
     broker.stop()
-    for ask in (lambda: tickets.send(Queue.OCR), lambda: tickets.depth(Queue.OCR)):
+    asks = (
+        lambda: tickets.send(Queue.OCR),
+        lambda: tickets.take(Queue.OCR, 1),
+        lambda: tickets.depth(Queue.OCR),
+    )
+    for ask in asks:
         with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:\d+: the broker does not answer"):
             ask()
 
@@ -69,10 +86,15 @@ def test_finished_work_does_not_fail_for_want_of_a_broker(
 ) -> None:
     set_up_logs("warning")
 
-    send_if_possible(tickets_over(f"{scheme}://127.0.0.1:{free_port()}/0"), Queue.ASSEMBLE, 2)
+    away = tickets_over(f"{scheme}://127.0.0.1:{free_port()}/0")
+    send_if_possible(away, Queue.ASSEMBLE, 2)
+    take_if_possible(away, Queue.OCR, 3)
 
-    said = json.loads(capsys.readouterr().err)
-    assert (said["event"], said["queue"], said["count"]) == ("tickets_not_sent", "assemble", 2)
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["event"], line["queue"], line["count"]) for line in said] == [
+        ("tickets_not_sent", "assemble", 2),
+        ("tickets_not_taken", "ocr", 3),
+    ]
 
 
 def test_a_wrong_password_is_refused_and_not_shown(broker: Broker) -> None:

@@ -18,6 +18,7 @@ from pipeline.settings import Settings
 from pipeline.store import SubmissionTerms, connect_store
 from workers.cluster.deployment import Deployment
 from workers.cluster.heartbeat import Heartbeat
+from workers.cluster.pace import Pace
 from workers.cluster.purged_copies import PurgedCopies
 from workers.cluster.sealed_passwords import unsealed
 from workers.cluster.turn import IMPOSSIBLE
@@ -39,7 +40,8 @@ log = structlog.get_logger()
 
 
 class Host:
-    """``is_stopping`` says that the process is to end after the page that it is at."""
+    """``is_stopping`` says that the process is to end after the page that it is at, ``pace`` how many pages it takes at
+    a time."""
 
     def __init__(self, deployment: Deployment, *, is_stopping: Callable[[], bool]) -> None:
         settings = deployment.settings
@@ -47,6 +49,7 @@ class Host:
         self.is_stopping = is_stopping
         self.owner = current_owner()
         self.lease_s = settings.pool.lease_s
+        self.pace = Pace(settings.pool.pages_per_claim)
         self.store = connect_store(settings.home, settings.database_url)
         self.blobs = BlobStore(settings.home, settings.blobs, owner=self.owner)
         self._purged_copies = PurgedCopies(self.store, self.blobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil
 
 from models.document import Document
 from models.errors import (
@@ -62,7 +61,7 @@ def _taken_in(host: Host, source: SourceToTakeIn, work: Work) -> Counter[Queue]:
         reading_id=opened.reading_id,
         document_id=document.document_id,
     )
-    return tickets_after_intake(opened, settings.pool.pages_per_claim)
+    return tickets_after_intake(opened)
 
 
 def _refusal(name: str, error: Exception) -> str:
@@ -96,10 +95,11 @@ def _opened(host: Host, settings: Settings, source: SourceToTakeIn, document: Do
     )
 
 
-def tickets_after_intake(opened: OpenedReading, pages_per_claim: int) -> Counter[Queue]:
+def tickets_after_intake(opened: OpenedReading) -> Counter[Queue]:
+    """One for each page; whoever takes several pages at a time takes their tickets too."""
     return Counter(
         {
-            Queue.OCR: ceil(len(opened.pending) / pages_per_claim),
+            Queue.OCR: len(opened.pending),
             Queue.VLM: len(opened.awaiting_vlm),
             Queue.ASSEMBLE: int(opened.is_complete),
         }

@@ -24,13 +24,14 @@ log = structlog.get_logger()
 
 
 def read_pages(host: Host) -> Counter[Queue]:
-    """One claim's pages, and the tickets that follow; none where nothing waits. A page that was not begun goes back,
-    when the process is to end or the machine has no room for it. Raises ``EngineUnavailable``, ``StoreUnavailable``
+    """One claim's pages, and the tickets that follow; none where nothing waits. Tickets of pages that were claimed and
+    have none of their own are taken out of the queue. A page that was not begun goes back, when the turn is over, the
+    process is to end or the machine has no room for it. Raises ``EngineUnavailable``, ``StoreUnavailable``
     and ``DiskFull``."""
     with host.turn():
-        pool = host.deployment.settings.pool
+        weights = host.deployment.settings.pool.weights
         work = host.store.pool.claim_pages(
-            owner=host.owner, lease_s=host.lease_s, max_pages=pool.pages_per_claim, weights=pool.weights
+            owner=host.owner, lease_s=host.lease_s, max_pages=host.pace.pages, weights=weights
         )
         if work is None:
             return nothing_found(Queue.OCR)
@@ -47,8 +48,9 @@ def read_pages(host: Host) -> Counter[Queue]:
 
 def _ended(host: Host, work: PagesToRead, seen: Work) -> Counter[Queue]:
     tickets = _read(host, work, seen) if _is_ours(host, work) else _moved(host, work)
-    given_back = host.store.pages.release_leases(host.owner)
-    tickets[Queue.OCR] += bool(given_back)
+    weights = host.deployment.settings.pool.weights
+    given_back = host.store.pool.give_back_pages(work, owner=host.owner, weights=weights)
+    tickets[Queue.OCR] += given_back - (len(work.page_numbers) - 1)
     tickets[Queue.ASSEMBLE] += host.store.pool.sources_read(work.reading_id)
     return tickets
 
@@ -62,12 +64,12 @@ def _is_ours(host: Host, work: PagesToRead) -> bool:
 def _moved(host: Host, work: PagesToRead) -> Counter[Queue]:
     """Workers of two versions are at work, as while the pool is upgraded: what the other ones have not read is read
     under this one's name, so that no document is read half by each."""
-    settings, terms = host.settings_of(work.terms), work.terms
+    terms = work.terms
     opened = open_document_reading(
         host.store.pages,
         host.store.ledger,
         work.document,
-        host.fingerprint(settings, terms.cost_centre),
+        host.fingerprint(host.settings_of(terms), terms.cost_centre),
         host.account_of(terms),
         force=False,
         submission_id=terms.submission_id,
@@ -75,7 +77,7 @@ def _moved(host: Host, work: PagesToRead) -> Counter[Queue]:
     )
     moved = host.store.pool.move_sources(work.reading_id, opened.reading_id)
     log.warning("reading_moved", reading_id=work.reading_id, to=opened.reading_id, sources=moved)
-    tickets = tickets_after_intake(opened, settings.pool.pages_per_claim)
+    tickets = tickets_after_intake(opened)
     tickets[Queue.ASSEMBLE] += host.store.pool.sources_read(opened.reading_id)
     return tickets
 
@@ -92,17 +94,21 @@ def _read(host: Host, work: PagesToRead, seen: Work) -> Counter[Queue]:
         owner=host.owner,
     )
     tickets: Counter[Queue] = Counter()
+    pages_read = 0
+    turn_ends = host.pace.turn_ends(host.is_stopping)
     for end in reader.read_claimed(
         work.reading_id,
         work.document,
         work.page_numbers,
         host.account_of(work.terms),
         password_of(host, work.document, work.terms),
-        stop_after=host.is_stopping,
+        stop_after=turn_ends,
     ):
         seen.page_ended(end)
+        pages_read += 1
         tickets[Queue.VLM] += isinstance(end, PageEscalated)
         tickets[Queue.OCR] += isinstance(end, PageAttemptFailed) and not end.gave_up
+    host.pace.note_turn(pages_read)
     return tickets
 
 

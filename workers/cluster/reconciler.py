@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 
 import structlog
@@ -55,13 +54,11 @@ class Reconciler:
     def _top_up(self) -> tuple[dict[Queue, int], bool]:
         """Whatever waits has a ticket in its queue, however many were lost."""
         backlog = self.store.pool.backlog()
-        batch = self.deployment.settings.pool.pages_per_claim
         sent: dict[Queue, int] = {}
         try:
             for queue in Queue:
                 waiting = backlog.waiting(queue)
-                wanted = ceil(waiting / batch) if queue is Queue.OCR else waiting
-                short = min(MOST_TICKETS, wanted - self.tickets.depth(queue)) if wanted else 0
+                short = min(MOST_TICKETS, waiting - self.tickets.depth(queue)) if waiting else 0
                 if short > 0:
                     self.tickets.send(queue, short)
                     sent[queue] = short

@@ -14,7 +14,7 @@ from models.pool import Queue
 from pipeline.publish import DiskFull
 from workers.cluster.metrics import worker_metrics
 from workers.cluster.observed import NothingFound
-from workers.tickets import Tickets, send_if_possible
+from workers.tickets import Tickets, send_if_possible, take_if_possible
 
 IMPOSSIBLE: Final = (StoreUnavailable, EngineUnavailable, PlanImpossible, SettingsError, DiskFull)
 """No fault of the work: it goes back, now or when its lease runs out, and the reconciler sends a ticket for it."""
@@ -34,7 +34,7 @@ class Turn(StrEnum):
 
 
 def take_turn(work: Callable[[], Counter[Queue]], queue: Queue, tickets: Tickets) -> Turn:
-    """Claim and do one piece of the queue's work, and send the tickets that follow."""
+    """Claim and do one piece of the queue's work, send the tickets that follow, and take those that it has used up."""
     try:
         follow = work()
     except IMPOSSIBLE as error:
@@ -44,4 +44,6 @@ def take_turn(work: Callable[[], Counter[Queue]], queue: Queue, tickets: Tickets
     for following, count in follow.items():
         if count > 0:
             send_if_possible(tickets, following, count)
+        elif count < 0:
+            take_if_possible(tickets, following, -count)
     return Turn.NOTHING if isinstance(follow, NothingFound) else Turn.DONE

@@ -59,8 +59,6 @@ class Reader:
         self._host = host
         self._stop = stop
         self._executor = setup.deployment.settings.executor
-        self._pages_per_claim = setup.deployment.settings.pool.pages_per_claim
-        self._pages = 0
         self._numbers = itertools.count(1)
 
     def run(self) -> None:
@@ -88,12 +86,10 @@ class Reader:
         self._connection.send(TurnBegun(number=number, queue=queue))
         turn = take_turn(partial(STAGES[queue], self._host), queue, self._tickets)
         self._connection.send(TurnEnded(number=number))
-        if queue is Queue.OCR and turn is Turn.DONE:
-            self._pages += self._pages_per_claim
         return turn
 
     def _is_worn(self) -> bool:
         return (
-            self._pages >= self._executor.max_pages_per_worker
+            self._host.pace.pages_read >= self._executor.max_pages_per_worker
             or psutil.Process().memory_info().rss > self._executor.max_bytes_per_worker
         )

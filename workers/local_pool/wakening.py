@@ -31,6 +31,9 @@ class LocalTickets:
                 return
             wake.release()
 
+    def take(self, queue: Queue, count: int) -> None:
+        """Wakes are not counted against the work."""
+
     def depth(self, queue: Queue) -> int:
         """Wakes are no tickets: whatever waits is worth a new one."""
         return 0

@@ -13,8 +13,6 @@ from tests.acceptance.test_ingest_command_line import write_long_scan
 pytestmark = pytest.mark.slow
 
 SCANNED = 8
-BATCHES = {"DOCTRIAGE_POOL__PAGES_PER_CLAIM": str(SCANNED)}
-"""The whole document in one claim."""
 
 
 @pytest.fixture
@@ -47,7 +45,7 @@ def attempts(house: House) -> list[tuple[int, int]]:
 def test_sigterm_ends_the_page_under_way_and_gives_back_the_rest(
     house: House, scanned: str, tmp_path: Path
 ) -> None:
-    worker = house.workers.worker("ocr", 1, **BATCHES)
+    worker = house.workers.worker("ocr", 1)
     house.wait_until(lambda: house.settled_pages(scanned) >= 1)
     assert worker.stop() == 0
     read = house.settled_pages(scanned)
@@ -61,7 +59,7 @@ def test_sigterm_ends_the_page_under_way_and_gives_back_the_rest(
 def test_a_second_interrupt_costs_the_page_under_way_and_no_other(
     house: House, scanned: str, tmp_path: Path
 ) -> None:
-    worker = house.workers.worker("ocr", 1, **BATCHES)
+    worker = house.workers.worker("ocr", 1)
     house.wait_until(lambda: house.settled_pages(scanned) >= 1)
     worker.interrupt()
     worker.await_log("Hitting Ctrl+C again")
@@ -77,7 +75,8 @@ def test_a_second_interrupt_costs_the_page_under_way_and_no_other(
 def test_workers_that_have_read_enough_are_replaced_and_lose_nothing(house: House, tmp_path: Path) -> None:
     pages, most = 40, 10
     source = write_register(tmp_path / "many.pdf", pages)
-    worker = house.workers.worker(EVERYTHING, 1, DOCTRIAGE_EXECUTOR__MAX_PAGES_PER_WORKER=str(most))
+    limits = {"DOCTRIAGE_EXECUTOR__MAX_PAGES_PER_WORKER": str(most), "DOCTRIAGE_POOL__PAGES_PER_CLAIM": "1"}
+    worker = house.workers.worker(EVERYTHING, 1, **limits)
     house.workers.beat()
     seen: set[int] = set()
     with house.begun_ingest(source, "--out", tmp_path / "out") as ingest:

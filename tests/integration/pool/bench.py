@@ -40,6 +40,9 @@ class CountedTickets:
     def send(self, queue: Queue, count: int = 1) -> None:
         self.sent[queue] += count
 
+    def take(self, queue: Queue, count: int) -> None:
+        self.sent[queue] -= min(count, self.sent[queue])
+
     def depth(self, queue: Queue) -> int:
         return self.sent[queue]
 
@@ -74,7 +77,14 @@ class PoolBench:
         """Until no ticket is left in these queues."""
         while queue := next((queue for queue in queues if self.tickets.sent[queue]), None):
             self.tickets.sent[queue] -= 1
-            self.tickets.sent.update(STAGES[queue](self.host))
+            for following, count in STAGES[queue](self.host).items():
+                self.tickets.send(following, max(0, count))
+                self.tickets.take(following, max(0, -count))
+
+    def hurry(self) -> None:
+        """As many pages as may be are claimed at a time, as after pages that took next to nothing."""
+        self.host.pace.turn_ends(self.host.is_stopping)
+        self.host.pace.note_turn(1_000_000)
 
     def sources(self, submission_id: int) -> dict[str, SourceRecord]:
         found = tuple(self.host.store.submissions.sources(submission_id))

@@ -183,14 +183,15 @@ def test_a_stop_gives_back_what_is_not_read(tmp_path: Path) -> None:
 def test_a_stop_does_not_wait_for_a_page_that_hangs(tmp_path: Path) -> None:
     with shop(tmp_path, faults={400: Fault.STALL}, executor={"jobs": 1}) as opened:
         opened.submit([400, 401])
-        opened.wait_until(lambda: opened.pages_by_state()["running"] == 2 and bool(opened.calls()))
+        opened.wait_until(lambda: opened.pages_by_state()["running"] == 1 and bool(opened.calls()))
         opened.pool.stop()
         assert opened.pages_by_state() == {"pending": 2}
         assert opened.outcomes() == {}
 
 
 def test_a_reader_that_has_read_enough_is_replaced(tmp_path: Path) -> None:
-    with shop(tmp_path, executor={"jobs": 1, "max_pages_per_worker": 2}) as opened:
+    executor, pool = {"jobs": 1, "max_pages_per_worker": 2}, {"pages_per_claim": 1}
+    with shop(tmp_path, executor=executor, pool=pool) as opened:
         submission_id = opened.submit([400, 401, 402, 403, 404, 405])
         opened.await_end(submission_id)
         assert len({pid for _, pid in opened.calls()}) == 3

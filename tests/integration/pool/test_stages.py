@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -22,6 +23,7 @@ from models.tables import LedgerKind, LedgerRow
 from tests.fakes.engines import FakeEngines, FakeOcr, Fault
 from tests.fakes.pages import tiff_of_widths
 from tests.integration.pool.bench import PoolBench, pool_bench
+from workers.cluster import pace as pace_module
 from workers.cluster.ocr_stage import read_pages
 from workers.cluster.turn import Turn, take_turn
 from workers.events import IngestRequest
@@ -232,11 +234,46 @@ def test_pages_that_were_not_begun_go_back_when_the_worker_is_to_end(
     with pool_bench(home, postgres_url, build_engines=fakes, is_stopping=lambda: True, pool=pool) as ending:
         submission_id = ending.submit(folder)
         ending.work((Queue.INTAKE,))
+        ending.hurry()
         follow = read_pages(ending.host)
-        assert (calls(tmp_path), follow[Queue.OCR]) == ([500], 1)
+        assert (calls(tmp_path), follow[Queue.OCR]) == ([500], 0)
         assert ending.host.store.pool.backlog().queues[Queue.OCR].held == 0
     with pool_bench(home, postgres_url, build_engines=fakes, pool=pool) as bench:
-        bench.tickets.send(Queue.OCR)
+        bench.tickets.send(Queue.OCR, 3)
+        bench.work()
+        assert bench.sources(submission_id)["a.tif"].is_written
+    assert calls(tmp_path) == [500, 501, 502, 503]
+
+
+def test_whoever_takes_several_pages_takes_their_tickets_too(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace_module, "monotonic", lambda: 0.0)
+    tiff_of_widths(folder / "a.tif", [500, 501, 502, 503])
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=engines(tmp_path)) as bench:
+        bench.submit(folder)
+        bench.work((Queue.INTAKE,))
+        assert bench.tickets.sent[Queue.OCR] == 4
+        bench.hurry()
+        assert read_pages(bench.host) == Counter({Queue.ASSEMBLE: 1, Queue.VLM: 0, Queue.OCR: -3})
+    assert calls(tmp_path) == [500, 501, 502, 503]
+
+
+def test_of_pages_that_turn_out_slow_no_more_are_begun_in_a_turn(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(pace_module, "monotonic", lambda: float(next(seconds)))
+    tiff_of_widths(folder / "a.tif", [500, 501, 502, 503])
+    with pool_bench(tmp_path / "pool", postgres_url, build_engines=engines(tmp_path)) as bench:
+        submission_id = bench.submit(folder)
+        bench.work((Queue.INTAKE,))
+        bench.hurry()
+        assert bench.host.pace.pages == 8
+        bench.tickets.take(Queue.OCR, 1)
+        follow = read_pages(bench.host)
+        assert (follow[Queue.OCR], calls(tmp_path), bench.host.pace.pages) == (0, [500], 1)
+        assert bench.host.store.pool.backlog().queues[Queue.OCR].held == 0
         bench.work()
         assert bench.sources(submission_id)["a.tif"].is_written
     assert calls(tmp_path) == [500, 501, 502, 503]

@@ -228,3 +228,30 @@ def test_an_embedded_run_leaves_a_reading_to_the_pool(pool: Pool) -> None:
         reading = session.get(ReadingRow, submitted.reading_id)
         assert reading is not None
         assert reading.submission_id == submitted.submission_id
+
+
+def test_pages_that_are_given_back_are_not_counted_as_served(pool: Pool) -> None:
+    """Whose pages are slow, and read singly, has as many read as others, and twice as many with twice the weight."""
+    pool.weights["harbour"] = 2.0
+    slow, quick = pool.submit(40, "harbour").reading_id, pool.submit(40, "mill").reading_id
+    read = {slow: 0, quick: 0}
+    while read[quick] < 16:
+        work = pool.claim(max_pages=8)
+        assert work is not None
+        pool.finish(work, only=work.page_numbers[:1] if work.reading_id == slow else (), completes=False)
+        left = pool.store.pool.give_back_pages(work, owner="me", weights=pool.weights)
+        read[work.reading_id] += len(work.page_numbers) - left
+    assert 16 <= read[slow] <= 32
+
+
+def test_what_is_left_of_a_claim_is_anybodys_again(pool: Pool) -> None:
+    submitted = pool.submit(3)
+    work = pool.claim(max_pages=3)
+    assert work is not None
+    pool.finish(work, only=(1,))
+    assert pool.store.pool.give_back_pages(work, owner="other", weights={}) == 0
+    assert pool.store.pool.give_back_pages(work, owner="me", weights={}) == 2
+    again = pool.claim("other", max_pages=3)
+    assert again is not None
+    assert (again.reading_id, again.page_numbers, again.losses) == (submitted.reading_id, (2, 3), 0)
+    assert pool.store.pool.give_back_pages(work, owner="me", weights={}) == 0

@@ -11,7 +11,7 @@ from pipeline.settings import Settings, load_settings
 from workers.cluster.worker import say_what_the_broker_needs
 from workers.task_limits import consumer_timeout_note, longest_task, task_limits, visibility_timeout_s
 
-SLOW_PAGES = {"executor": {"page_timeout_s": 900.0}}
+SLOW_PAGES = {"executor": {"page_timeout_s": 1_800.0}}
 QUICK = {"executor": {"page_timeout_s": 10.0}, "vlm": {"timeout_s": 60.0, "wait_s": 30.0}}
 
 
@@ -19,7 +19,7 @@ QUICK = {"executor": {"page_timeout_s": 10.0}, "vlm": {"timeout_s": 60.0, "wait_
     ("overrides", "queue", "longest_s", "sum_of"),
     [
         ({}, Queue.INTAKE, 600, "300 s for the document + 300 s to load engines"),
-        ({}, Queue.OCR, 900, "2 pages × 300 s + 300 s to load engines"),
+        ({}, Queue.OCR, 601, "1 s of pages + 300 s for the last one + 300 s to load engines"),
         ({}, Queue.ASSEMBLE, 1_200, "1,200 s to write the outputs of a document"),
         (
             {},
@@ -27,8 +27,6 @@ QUICK = {"executor": {"page_timeout_s": 10.0}, "vlm": {"timeout_s": 60.0, "wait_
             1_500,
             "3 answers × 300 s + 1 lost call × 300 s + 120 s of waiting + 3 drawings × 60 s",
         ),
-        ({"pool": {"pages_per_claim": 1}}, Queue.OCR, 600, "1 page × 300 s + 300 s to load engines"),
-        ({"pool": {"pages_per_claim": 8}}, Queue.OCR, 2_700, "8 pages × 300 s + 300 s to load engines"),
         (
             {"vlm": {"max_answers": 5, "max_calls": 1, "wait_s": 0.5}, "rasterise": {"timeout_s": 10.0}},
             Queue.VLM,
@@ -71,9 +69,9 @@ def test_redis_waits_for_longer_than_the_longest_task(chosen_s: float | None, ti
         (
             SLOW_PAGES,
             1_560,
-            "DOCTRIAGE_POOL__VISIBILITY_TIMEOUT_S=1,560 is below the longest task, 2,100 s in the queue ocr: 2 pages × "
-            "900 s + 300 s to load engines; leave it out, or lower DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S or "
-            "DOCTRIAGE_POOL__PAGES_PER_CLAIM",
+            "DOCTRIAGE_POOL__VISIBILITY_TIMEOUT_S=1,560 is below the longest task, 2,101 s in the queue ocr: 1 s of "
+            "pages + 1,800 s for the last one + 300 s to load engines; leave it out, or lower "
+            "DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S",
         ),
         (
             QUICK,
@@ -98,9 +96,9 @@ def test_rabbitmq_needs_no_word_by_default() -> None:
 
 def test_rabbitmq_is_told_to_wait_for_longer_tasks() -> None:
     assert consumer_timeout_note(load_settings(SLOW_PAGES)) == (
-        "the longest task takes up to 2,100 s in the queue ocr (2 pages × 900 s + 300 s to load engines), and RabbitMQ "
-        "by itself waits 1,800 s; see that its rabbitmq.conf has consumer_timeout = 2160000 or more, or lower "
-        "DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S or DOCTRIAGE_POOL__PAGES_PER_CLAIM"
+        "the longest task takes up to 2,101 s in the queue ocr (1 s of pages + 1,800 s for the last one + 300 s to "
+        "load engines), and RabbitMQ by itself waits 1,800 s; see that its rabbitmq.conf has consumer_timeout = 2161000 "
+        "or more, or lower DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S"
     )
 
 
