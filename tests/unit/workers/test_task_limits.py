@@ -97,8 +97,8 @@ def test_rabbitmq_needs_no_word_by_default() -> None:
 def test_rabbitmq_is_told_to_wait_for_longer_tasks() -> None:
     assert consumer_timeout_note(load_settings(SLOW_PAGES)) == (
         "the longest task takes up to 2,101 s in the queue ocr (1 s of pages + 1,800 s for the last one + 300 s to "
-        "load engines), and RabbitMQ by itself waits 1,800 s; see that its rabbitmq.conf has consumer_timeout = 2161000 "
-        "or more, or lower DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S"
+        "load engines), and RabbitMQ by itself waits 1,800 s; see that its rabbitmq.conf has consumer_timeout = "
+        "2161000 or more, or lower DOCTRIAGE_EXECUTOR__PAGE_TIMEOUT_S"
     )
 
 
