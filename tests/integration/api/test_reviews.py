@@ -166,6 +166,7 @@ def test_labels_are_rows_of_a_corpus(office: Office) -> None:
 def test_who_asks_is_told_and_whether_anybody_is_asked(office: Office) -> None:
     me = office.get("bob", "/v1/me")
     assert (me["cost_centre"], me["is_admin"], me["scopes"]) == ("harbour/crane", False, ["read", "submit"])
+    assert me["max_priority"] == 5
     assert httpx2.get(f"{office.server.url}/web/access.json").json() == {"is_open": False}
     assert httpx2.get(f"{office.server.url}/v1/me").status_code == 401
 
