@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 from billiard import Process
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from models.errors import DocumentCorrupt, VlmError, VlmOverloaded
 from models.transcription import FittedImage, TokenUsage, VlmReply, VlmRequest
@@ -29,7 +28,7 @@ REQUEST = VlmRequest(
 REPLY = VlmReply(
     text="the text of a page",
     finish_reason="stop",
-    usage=TokenUsage(prompt_tokens=70, completion_tokens=9, cached_tokens=16),
+    usage=TokenUsage(prompt_tokens=70, completion_tokens=9, cached_tokens=16, reasoning_tokens=4),
     model_id="qwen-served",
     elapsed_s=0.5,
 )
@@ -98,10 +97,19 @@ def test_the_service_may_be_named_otherwise(collector: OtlpReceiver, monkeypatch
     assert collector.named("ocr")[0].resource["service.name"] == "harbour-ocr"
 
 
+def test_a_service_without_a_port_has_that_of_its_scheme(collector: OtlpReceiver) -> None:
+    call(REPLY, "https://gpu.example/v1")
+    end_tracing()
+    [chat] = collector.named("chat qwen")
+    assert (chat.attributes["server.address"], chat.attributes["server.port"]) == ("gpu.example", 443)
+
+
 def test_the_conventions_have_every_name_that_a_call_is_told_by() -> None:
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+
     told = observed_engine.request_attributes(REQUEST, "qwen") | observed_engine.reply_attributes(REPLY)
     names = {name for name in told if not name.startswith("doctriage.")}
-    assert len(names) >= 11
+    assert len(names) == 12
     assert names <= {name for name in vars(gen_ai_attributes).values() if isinstance(name, str)}
 
 
@@ -123,6 +131,7 @@ def test_a_call_is_told_as_the_conventions_for_generative_ai_have_it(collector: 
         "gen_ai.usage.input_tokens": 70,
         "gen_ai.usage.output_tokens": 9,
         "gen_ai.usage.cache_read.input_tokens": 16,
+        "gen_ai.usage.reasoning.output_tokens": 4,
         "server.address": "gpu.example",
         "server.port": 8000,
         "doctriage.request_id": "ab/1/2/1",

@@ -14,6 +14,7 @@ from workers.cluster.spans import Value
 from workers.cluster.tracing import client_span
 
 ANSWERED: Final = "ok"
+PORTS: Final = {"http": 80, "https": 443}
 
 
 class ObservedVlmEngine:
@@ -70,11 +71,14 @@ def reply_attributes(reply: VlmReply) -> dict[str, Value]:
         told["gen_ai.usage.output_tokens"] = reply.usage.completion_tokens
         if reply.usage.cached_tokens is not None:
             told["gen_ai.usage.cache_read.input_tokens"] = reply.usage.cached_tokens
+        if reply.usage.reasoning_tokens is not None:
+            told["gen_ai.usage.reasoning.output_tokens"] = reply.usage.reasoning_tokens
     return told
 
 
 def _server(url: str) -> dict[str, Value]:
     """Without whatever in the address lets one in."""
     parts = urlsplit(url)
-    named: dict[str, Any] = {"server.address": parts.hostname, "server.port": parts.port}
+    port = parts.port or PORTS.get(parts.scheme)
+    named: dict[str, Any] = {"server.address": parts.hostname, "server.port": port}
     return {name: value for name, value in named.items() if value is not None}
