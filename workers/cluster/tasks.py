@@ -42,7 +42,8 @@ def _task(stages: Stages, queue: Queue, tickets: Tickets) -> Callable[[], None]:
 
 
 def serve(stages: Stages, queue: Queue, tickets: Tickets) -> None:
-    if take_turn(stages.stage(queue), queue, tickets) is Turn.PUT_OFF:
+    """To open what a stage needs is part of its turn: the database may be away by then."""
+    if take_turn(lambda: stages.stage(queue)(), queue, tickets) is Turn.PUT_OFF:
         time.sleep(PAUSE_S)
 
 
