@@ -112,6 +112,7 @@ def read_with_pool(
     request: IngestRequest, chosen: Chosen, settings: Settings, *, priority: int | None, detach: bool
 ) -> IngestReport | None:
     """None where nobody waits for the end."""
+    from models.errors import DoctriageError
     from workers.cli.progress import progress_display
     from workers.cli.terminal import open_console
     from workers.cluster.ingesting import fetch, submit
@@ -127,7 +128,7 @@ def read_with_pool(
                 on_busy=_say_busy,
                 on_opened=opened.append,
             )
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, DoctriageError):
             for number in opened:
                 _say_how_to_return("the pool reads what was sent", number, request.out_dir)
             raise

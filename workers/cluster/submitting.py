@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import structlog
 
-from models.errors import DocumentRejected, PoolBusy, SourceUnreadable
+from models.errors import DocumentRejected, PoolBusy, SourceUnreadable, StoreUnreachable
 from models.pool import Queue
 from pipeline.blobs import BlobStore
 from pipeline.blobs.copies import Snapshot
@@ -22,6 +23,12 @@ from workers.tickets import SparingTickets, Tickets
 
 SEEN_EVERY_S: Final = 30.0
 """A submitter that is not seen for two minutes is taken to be gone."""
+
+PATIENCE_S: Final = 90.0
+AWAY_S: Final = 2.0
+"""How long, within those two minutes, and how often, a database or a blob store that is away is asked again."""
+
+Answer = TypeVar("Answer")
 
 log = structlog.get_logger()
 
@@ -63,16 +70,17 @@ class Submitter:
         )
 
     def send(self, submission_id: int, sources: Iterable[Source]) -> None:
-        """Everything, and then the submission is sealed. Raises ``StoreUnavailable`` and ``SubmissionNotOpen``."""
+        """Everything, and then the submission is sealed. A database or a blob store that is away is waited for, as what
+        was done before is not done again. Raises ``StoreUnavailable`` and ``SubmissionNotOpen``."""
         last_seen_s = time.monotonic()
         tickets = SparingTickets(self.tickets)
         for source in sources:
-            if self._sent(submission_id, source):
+            if _patiently(partial(self._sent, submission_id, source)):
                 tickets.send_if_possible(Queue.INTAKE)
             if time.monotonic() - last_seen_s > SEEN_EVERY_S:
-                self.pool.seen(submission_id)
+                _patiently(partial(self.pool.seen, submission_id))
                 last_seen_s = time.monotonic()
-        self.pool.seal(submission_id)
+        _patiently(partial(self.pool.seal, submission_id))
 
     @property
     def _limits(self) -> PoolLimits:
@@ -126,3 +134,15 @@ class Submitter:
                 time.sleep(min(error.retry_after_s, SEEN_EVERY_S))
             else:
                 return
+
+
+def _patiently(act: Callable[[], Answer]) -> Answer:
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return act()
+        except StoreUnreachable as error:
+            if time.monotonic() > until_s:
+                raise
+            log.warning("waiting_for_the_store", reason=str(error))
+            time.sleep(AWAY_S)

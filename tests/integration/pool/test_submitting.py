@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from models.errors import BrokerUnavailable
+from models.errors import BrokerUnavailable, StoreUnreachable
 from models.pool import Queue, SubmissionState
 from pipeline.blobs.copies import Snapshot
 from pipeline.blobs.sources import sha256_of
 from tests.fakes.engines import FakeEngines, FakeOcr
 from tests.fakes.pages import tiff_of_widths
 from tests.integration.pool.bench import CountedTickets, pool_bench
+from tests.postgres import PostgresServer
+from workers.cluster import submitting
 from workers.orphan_bytes import OrphanBytes
+from workers.owner import current_owner
 
-DEAD = f"{socket.gethostname()}/another-boot/1/1"
+DEAD = f"{current_owner().partition('/')[0]}/another-boot/1/1"
 
 
 class TicketsThatFail(CountedTickets):
@@ -68,3 +71,34 @@ def test_bytes_that_a_killed_server_left_stay_once_somebody_submits_them(
         bench.submit(tmp_path / "in")
         assert blobs.byte_count(blob_id) is not None
         assert store.uploads.erase_orphans(lambda _: False, blobs.drop, older_than_s=0) == 0
+
+
+def test_connections_that_are_cut_meanwhile_cost_a_submission_nothing(
+    tmp_path: Path, postgres_url: SecretStr, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of each source: what was done before is not done again."""
+    for number in range(4):
+        tiff_of_widths(tmp_path / "in" / f"{number}.tif", [500 + number])
+    monkeypatch.setattr(submitting, "AWAY_S", 0.1)
+    with pool_bench(tmp_path / "pool", postgres_url) as bench:
+        keep, add_source = bench.host.blobs.keep, bench.host.store.pool.add_source
+        cuts = iter(["cut", "no", "cut", "cut", "no", "no", "no", "no", "no", "no"])
+
+        def keep_and_cut(snapshot: Snapshot) -> None:
+            keep(snapshot)
+            if next(cuts) == "cut":
+                postgres.cut_connections()
+
+        def add_without_answer(*arguments: Any, **named: Any) -> int:
+            added = add_source(*arguments, **named)
+            if next(cuts) == "cut":
+                raise StoreUnreachable("the connection was lost")
+            return added
+
+        monkeypatch.setattr(bench.host.blobs, "keep", keep_and_cut)
+        monkeypatch.setattr(bench.host.store.pool, "add_source", add_without_answer)
+        submission_id = bench.submit(tmp_path / "in")
+        sources = bench.sources(submission_id)
+        progress = bench.host.store.pool.progress(submission_id)
+    assert sources.keys() == {f"{number}.tif" for number in range(4)}
+    assert progress.is_sealed
