@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from pydantic import SecretStr
 from sqlalchemy import Connection, inspect, text
 
 from models.errors import StoreUnavailable
-from models.migrations import downgrade, upgrade
+from models.migrations import downgrade, migration_config, upgrade
 from models.tables import Base
 from pipeline.store import open_store
 from pipeline.store.database import DATABASE_NAME, Database
+from tests.unit.store.pool_parts import Pool
+from tests.unit.store.test_purge import read_with_marker
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -48,6 +52,25 @@ def test_down_leaves_nothing_and_up_works_again(connection: Connection) -> None:
     inspect(connection).clear_cache()
     upgrade(connection)
     assert set(Base.metadata.tables) <= set(inspect(connection).get_table_names())
+
+
+def test_down_and_up_step_by_step_with_rows_in_the_tables(
+    tmp_path: Path, database_url: SecretStr | None
+) -> None:
+    """Pages of the pool, with their calls and entries. What the first version knew of them stays."""
+    with closing(open_store(tmp_path, database_url)) as store:
+        read_with_marker(Pool(store))
+        with store.database.server.engine.connect() as connection:
+            steps = ScriptDirectory.from_config(migration_config(connection)).walk_revisions()
+            for revision in [step.revision for step in steps][1:]:
+                downgrade(connection, revision)
+            pages = connection.execute(
+                text("SELECT page_number, state FROM pages ORDER BY page_number")
+            ).all()
+            assert [(number, state) for number, state in pages] == [(1, "done"), (2, "done"), (3, "failed")]
+            upgrade(connection)
+            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            assert compare_metadata(context, Base.metadata) == []
 
 
 def test_a_step_that_fails_leaves_no_half_of_it(tmp_path: Path, database_url: SecretStr | None) -> None:

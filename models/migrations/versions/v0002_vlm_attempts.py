@@ -59,5 +59,4 @@ def downgrade() -> None:
     with op.batch_alter_table("vlm_attempts", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_vlm_attempts_verdict"))
     op.drop_table("vlm_attempts")
-    with op.batch_alter_table("pages", schema=None) as batch_op:
-        batch_op.drop_column("degraded_code")
+    op.drop_column("pages", "degraded_code")

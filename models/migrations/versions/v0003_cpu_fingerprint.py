@@ -22,6 +22,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("readings", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_readings_document_id_readings_cpu_fingerprint"))
-        batch_op.drop_column("cpu_fingerprint")
+    op.drop_index(op.f("ix_readings_document_id_readings_cpu_fingerprint"), table_name="readings")
+    op.drop_column("readings", "cpu_fingerprint")

@@ -155,15 +155,9 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     _allow_changes()
-    with op.batch_alter_table("vlm_attempts", schema=None) as batch_op:
-        batch_op.drop_column("reserved_micro")
-        batch_op.drop_column("reserved_tokens")
-        batch_op.drop_column("predicted_prompt_tokens")
-        batch_op.drop_column("month")
-        batch_op.drop_column("cost_centre")
-
-    with op.batch_alter_table("submissions", schema=None) as batch_op:
-        batch_op.drop_column("submitter")
+    for column in ("reserved_micro", "reserved_tokens", "predicted_prompt_tokens", "month", "cost_centre"):
+        op.drop_column("vlm_attempts", column)
+    op.drop_column("submissions", "submitter")
 
     with op.batch_alter_table("ledger", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_ledger_document_id_ledger_page_number"))
