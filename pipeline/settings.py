@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -385,10 +386,13 @@ def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
     try:
         return Settings(**(overrides or {}))  # type: ignore[arg-type]
     except ValidationError as error:
-        faults = "; ".join(f"{_setting_name(fault['loc'])}: {fault['msg']}" for fault in error.errors())
+        faults = "; ".join(
+            f"{_setting_name(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}"
+            for fault in error.errors()
+        )
         raise SettingsError(f"settings: {faults}") from error
     except UnreadableVariable as error:
-        raise SettingsError(f"settings: {error}; a whole section is given as JSON") from error
+        raise SettingsError(f"settings: {_unreadable_words(error)}") from error
 
 
 def setting_variables() -> tuple[str, ...]:
@@ -422,6 +426,19 @@ def _hint(name: str, known: tuple[str, ...]) -> str:
     close = [other for other in known if other.endswith(f"__{leaf}")]
     close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _unreadable_words(error: UnreadableVariable) -> str:
+    """Names the variable, which the library does not."""
+    cause = error.__cause__
+    if not isinstance(cause, json.JSONDecodeError):
+        return str(error)
+    names = [
+        name
+        for name, value in sorted(os.environ.items())
+        if name.upper().startswith("DOCTRIAGE_") and value == cause.doc
+    ]
+    return f"{' or '.join(names)}: this is no JSON: {cause}"
 
 
 def _setting_name(location: tuple[int | str, ...]) -> str:

@@ -33,7 +33,8 @@ def first_words(table: str) -> list[str]:
 def test_where_nothing_was_submitted_it_is_said_how_to(tmp_path: Path) -> None:
     answer = run_doctriage("submissions", "list", home=tmp_path)
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert answer.stdout.startswith("no submissions; `doctriage ingest PATH… --out DIR --executor celery`")
+    assert answer.stdout.startswith(f"no submissions in {tmp_path}; ")
+    assert "`doctriage ingest PATH… --out DIR --executor celery` submits" in answer.stdout
 
 
 def test_the_list_has_the_newest_first_and_can_be_narrowed(commands: Commands) -> None:

@@ -119,6 +119,14 @@ def read_with_pool(
 
     asked = chosen.request(request, priority=priority)
     opened: list[int] = []
+
+    def on_opened(number: int) -> None:
+        opened.append(number)
+        if not detach:
+            typer.echo(
+                f"submission {number}; `doctriage submissions show {number}` says how far it is", err=True
+            )
+
     with second_interrupt_ends_at_once(), progress_display(open_console(stderr=True)) as progress:
         try:
             submission_id = submit(
@@ -126,7 +134,7 @@ def read_with_pool(
                 settings=settings,
                 on_event=progress.on_event,
                 on_busy=_say_busy,
-                on_opened=opened.append,
+                on_opened=on_opened,
             )
         except (KeyboardInterrupt, DoctriageError):
             for number in opened:

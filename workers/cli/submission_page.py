@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from models.page import Route
-from models.pool import SourceState
+from models.pool import Queue, SourceState
 from models.tables import PageState
 from pipeline.store import SubmissionProgress
 from workers.cli.measures import at_words, duration_words, percent, share_bar
@@ -19,7 +19,7 @@ from workers.cli.progress import ROUTE_NAMES
 from workers.cli.submission_tables import BAR_CELLS, STATE_STYLES
 from workers.cli.table_parts import new_table, plural
 from workers.cluster.wishes import Wishes
-from workers.submissions import Failures, SubmissionView
+from workers.submissions import RECENT_S, Failures, SubmissionView
 
 WIDE_BAR_CELLS: Final = 40
 
@@ -36,6 +36,16 @@ PAGE_WORDS: Final[Mapping[PageState, str]] = {
     PageState.AWAITING_VLM: "waiting for the VLM",
     PageState.TRANSCRIBING: "with the VLM",
 }
+
+WAITING_FOR: Final[Mapping[SourceState | PageState, Queue]] = {
+    SourceState.RECEIVED: Queue.INTAKE,
+    SourceState.IN_INTAKE: Queue.INTAKE,
+    PageState.PENDING: Queue.OCR,
+    PageState.AWAITING_VLM: Queue.VLM,
+    SourceState.READ: Queue.ASSEMBLE,
+    SourceState.BEING_WRITTEN: Queue.ASSEMBLE,
+}
+"""Whose workers what stands still waits for."""
 
 
 def follow_line(view: SubmissionView) -> str:
@@ -86,6 +96,7 @@ def _parts(view: SubmissionView) -> Iterator[RenderableType]:
             share_bar(share, STATE_STYLES[progress.state], WIDE_BAR_CELLS), f" {percent(share)} of the pages"
         )
     yield Text(", ".join((_settled_words(view), *_pace_words(view))))
+    yield from map(Text, _standstill_words(view))
     yield Text("")
     yield _states_table("Documents", _source_rows(view))
     yield Text("")
@@ -133,6 +144,22 @@ def _pace_words(view: SubmissionView) -> Iterator[str]:
     yield f"{view.pace.pages_per_minute:,.1f} pages/min over the last {over}"
     if view.left_s:
         yield f"about {duration_words(view.left_s)} left"
+
+
+def _standstill_words(view: SubmissionView) -> Iterator[str]:
+    """Of a submission that nothing was read of for as long as a pace is taken over."""
+    pages, pace = view.progress.pages, view.pace
+    if view.progress.is_over or pace is None or pace.pages or pace.over_s < RECENT_S:
+        return
+    if pages.get(PageState.RUNNING, 0) or pages.get(PageState.TRANSCRIBING, 0):
+        return
+    waiting = {state for state, count in (*view.progress.sources.items(), *pages.items()) if count}
+    queues = dict.fromkeys(queue for state, queue in WAITING_FOR.items() if state in waiting)
+    if queues:
+        yield (
+            f"it waits its turn, or no worker of {' or '.join(queues)} runs, "
+            "or the log of one says what holds it up; ask who runs the pool"
+        )
 
 
 def _view_share(view: SubmissionView) -> float | None:

@@ -58,9 +58,12 @@ def list_command(
 
     with opened_store(load_settings()) as store:
         found = store.pool.submissions(limit=limit, state=state)
+        place = store.database.server.place
     if not found:
         which = "no submissions" if state is None else f"no submission is {state}"
-        typer.echo(f"{which}; `doctriage ingest PATH… --out DIR --executor celery` submits to the pool")
+        typer.echo(
+            f"{which} in {place}; `doctriage ingest PATH… --out DIR --executor celery` submits to the pool"
+        )
         return
     print_submissions(open_console(), found, time.time())
 

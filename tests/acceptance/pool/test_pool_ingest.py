@@ -63,6 +63,7 @@ def test_the_pool_writes_what_the_embedded_executor_writes(busy_house: House, tm
         text=True,
     )
     assert (pool.returncode, here.returncode) == (1, 1), pool.stderr + busy_house.logs
+    assert re.match(r"submission (\d+); `doctriage submissions show \1` says how far it is\n", pool.stderr)
     ours = written(tmp_path / "pool")
     assert ours == written(tmp_path / "here")
     assert SENTENCE in ours["scan.png.md"]

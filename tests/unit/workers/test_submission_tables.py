@@ -195,6 +195,32 @@ def test_nothing_is_foretold_where_no_page_was_settled_lately() -> None:
     assert "left" not in page
 
 
+STANDSTILL = Pace(pages=0, over_s=300.0)
+
+
+def test_what_stands_still_is_said_to_and_whose_workers_it_waits_for() -> None:
+    waiting = replace(PROGRESS, sources={SourceState.IN_INTAKE: 1}, pages={PageState.PENDING: 2})
+    page = shown(replace(VIEW, progress=waiting, pace=STANDSTILL), 160)
+    assert "it waits its turn, or no worker of intake or ocr runs, or the log of one says" in page
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        replace(VIEW, pace=STANDSTILL, progress=replace(PROGRESS, pages={PageState.TRANSCRIBING: 1})),
+        replace(
+            VIEW, pace=Pace(pages=0, over_s=299.0), progress=replace(PROGRESS, pages={PageState.PENDING: 1})
+        ),
+        replace(
+            VIEW, pace=Pace(pages=1, over_s=300.0), progress=replace(PROGRESS, pages={PageState.PENDING: 1})
+        ),
+    ],
+    ids=["with the VLM", "submitted just now", "read"],
+)
+def test_what_goes_on_is_not_said_to_stand_still(view: SubmissionView) -> None:
+    assert "it waits its turn" not in shown(view, 160)
+
+
 def test_nothing_is_foretold_while_documents_are_unopened() -> None:
     sources = {**PROGRESS.sources, SourceState.RECEIVED: 1}
     page = shown(replace(VIEW, progress=replace(PROGRESS, sources=sources)), 160)
