@@ -69,6 +69,18 @@ class PoolRepair:
             queues=frozenset({*pages.queues, *queues, *([Queue.ASSEMBLE] if read_sources else [])}),
         )
 
+    def lose_page(
+        self, reading_id: int, page_number: int, *, owner: str, max_losses: int, price_book: PriceBook
+    ) -> None:
+        """As though its owner were gone; nothing where it is not the owner's any more."""
+        is_page = and_(
+            PageRow.reading_id == reading_id, PageRow.page_number == page_number, PageRow.lease_owner == owner
+        )
+        with self._database.write() as session:
+            lost = reclaim_pages(session, is_page, max_losses=max_losses, price_book=price_book)
+        for ended in lost.ended_readings:
+            self._complete(ended)
+
     def repair(self) -> Repaired:
         """Set going what a worker, or a submitter, left half-way."""
         sealed = self._seal_left_submissions()

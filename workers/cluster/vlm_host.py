@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 from models.pool import Queue
@@ -18,6 +19,7 @@ from workers.cluster.metrics import worker_metrics
 from workers.cluster.observed import Work, nothing_found, observed_work
 from workers.cluster.observed_engine import ObservedVlmEngine
 from workers.cluster.ocr_stage import password_of
+from workers.cluster.turn import IMPOSSIBLE
 from workers.messages import PageNotOurs, PageTranscribed, TranscribeTask
 from workers.shared_places import DatabasePlaces
 from workers.vllm_metrics import VllmMetricsReader
@@ -57,15 +59,30 @@ class VlmHost:
             return self._ended(work, seen)
 
     def _ended(self, work: PageToTranscribe, seen: Work) -> Counter[Queue]:
+        """What nobody has foreseen counts as a lost worker, so that no page is asked about for ever."""
         host = self._host
         try:
             seen.page_ended(self._bring_to_end(work))
-        finally:
-            given_back = host.given_back(
-                lambda: host.store.pool.give_back_page(work.reading_id, work.page_number, owner=host.owner)
-            )
+        except BaseException as error:
+            is_foreseen = isinstance(error, IMPOSSIBLE) or not isinstance(error, Exception)
+            host.given_back(partial(self._give_back if is_foreseen else self._lose, work))
+            raise
+        given_back = host.given_back(partial(self._give_back, work))
         return Counter(
             {Queue.VLM: int(given_back), Queue.ASSEMBLE: host.store.pool.sources_read(work.reading_id)}
+        )
+
+    def _give_back(self, work: PageToTranscribe) -> bool:
+        return self._host.store.pool.give_back_page(work.reading_id, work.page_number, owner=self._host.owner)
+
+    def _lose(self, work: PageToTranscribe) -> None:
+        deployment = self._host.deployment
+        self._host.store.pool.lose_page(
+            work.reading_id,
+            work.page_number,
+            owner=self._host.owner,
+            max_losses=deployment.settings.pool.max_losses,
+            price_book=deployment.price_book,
         )
 
     def _bring_to_end(self, work: PageToTranscribe) -> PageTranscribed | PageNotOurs:

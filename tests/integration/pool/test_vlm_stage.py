@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,12 +17,15 @@ from sqlalchemy import func, select
 
 from models.pool import Queue
 from models.tables import LedgerKind, LedgerRow, VlmAttemptRow
+from pipeline.store import Store
 from tests.fakes.pages import page_image, write_tiff
 from tests.fakes.vlm_server import FakeVlm
 from tests.fakes.wordy_ocr import WordyEngines, WordyOcr
 from tests.integration.pool.bench import PoolBench, pool_bench
 from tests.integration.vlm_runs import FIRST_WIDTH_PX, answer_on, ends_of, fake_vlm
+from workers import vlm_pages
 from workers.cluster.vlm_host import VlmHost
+from workers.messages import TranscribeTask
 
 PAGES = 8
 CAPACITY = 2
@@ -40,10 +44,17 @@ class Station:
 
 @contextmanager
 def station(
-    tmp_path: Path, url: SecretStr, fake: FakeVlm, *, hosts: int = 1, **vlm: Any
+    tmp_path: Path,
+    url: SecretStr,
+    fake: FakeVlm,
+    *,
+    hosts: int = 1,
+    pool: Mapping[str, Any] = MappingProxyType({}),
+    **vlm: Any,
 ) -> Iterator[Station]:
     chosen = {
         "route": "vlm",
+        "pool": pool,
         "vlm": {"url": fake.base_url, "concurrency": CAPACITY, "timeout_s": 30, "wait_s": 20, **vlm},
     }
     builder = WordyEngines(ocr=WordyOcr(folder=tmp_path))
@@ -124,3 +135,37 @@ def test_a_page_for_which_the_service_is_away_keeps_the_cpus_text_and_says_why(
         with one.bench.host.store.database.read() as session:
             open_calls = select(func.count()).where(VlmAttemptRow.verdict.is_(None))
             assert session.scalar(open_calls) == 0
+
+
+def test_a_page_that_nobody_foresaw_is_given_up_after_a_few_tries(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It costs its own text and no other's, and each answer that it had is booked."""
+    settle = vlm_pages.settle_page
+
+    def fail_at_the_first(store: Store, task: TranscribeTask, *rest: Any, **more: Any) -> Any:
+        if task.page_number == 1:
+            raise RuntimeError("nobody foresaw this")
+        return settle(store, task, *rest, **more)
+
+    monkeypatch.setattr(vlm_pages, "settle_page", fail_at_the_first)
+    with (
+        fake_vlm(answer=answer_on()) as fake,
+        station(tmp_path, postgres_url, fake, pool={"max_losses": 3}) as one,
+    ):
+        submission_id = one.bench.submit(folder)
+        one.bench.work()
+        tries = 0
+        while one.bench.host.store.pool.backlog().queues[Queue.VLM].waiting:
+            tries += 1
+            assert tries < 3 + PAGES
+            with suppress(RuntimeError):
+                one.transcribe(1, at_once=1)
+        one.bench.tickets.sent.update({Queue.ASSEMBLE: 1})
+        one.bench.work()
+        first, *others = one.bench.pages(one.bench.sources(submission_id)["a.tif"])
+        assert (first["route"], first["degraded"]["code"]) == ("ocr_degraded", "worker_lost")
+        assert {page["route"] for page in others} == {"vlm"}
+        with one.bench.host.store.database.read() as session:
+            booked = session.scalars(select(LedgerRow).where(LedgerRow.kind == LedgerKind.VLM_CALL)).all()
+        assert len(booked) == len(fake.seen)
