@@ -27,7 +27,7 @@ OTHERS: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     "pool_database": ("what a page costs the pool's database", "PostgreSQL", "some minutes"),
     "pool_memory": ("a worker's memory over a thousand pages", "Redis, PostgreSQL", "half an hour"),
-    "pool_turns": ("one page beside a large submission", "Redis, PostgreSQL", "some minutes"),
+    "pool_turns": ("one page beside a large submission", "Redis or RabbitMQ, PostgreSQL", "some minutes"),
     "statements": ("a statement over a million entries", "PostgreSQL, 2 GB of disk", "some minutes"),
     "triage": ("CPU seconds a page by stage", "nothing more", "some minutes"),
     "uploads": ("200 uploads at once", "2 GB of disk", "some minutes"),

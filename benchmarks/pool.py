@@ -38,6 +38,7 @@ from workers.local import ingest
 PAGES_EACH: Final = 6
 WARM_UP_PAGES: Final = 6
 JOB_COUNTS: Final = (1, 2)
+BROKERS: Final = ("redis", "rabbitmq")
 MOST_OVERHEAD: Final = 0.08
 LEAST_SCALING: Final = 1.8
 
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     with (
         TemporaryDirectory() as folder,
-        _server(options.broker) as new_broker,
+        broker_server(options.broker) as new_broker,
         running_postgres() as postgres,
     ):
         papers = Path(folder, "papers")
@@ -249,7 +250,7 @@ def _so(is_so: bool) -> str:
 
 
 @contextmanager
-def _server(name: str) -> Iterator[Callable[[], Broker]]:
+def broker_server(name: str) -> Iterator[Callable[[], Broker]]:
     """What makes an empty broker."""
     with running_redis() if name == "redis" else running_rabbitmq() as server:
         yield server.broker
@@ -275,7 +276,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pool", description=__doc__)
     parser.add_argument("--pages", type=int, default=48, help="a run (default: 48)")
     parser.add_argument("--rounds", type=int, default=2, help="interleaved rounds (default: 2)")
-    parser.add_argument("--broker", choices=("redis", "rabbitmq"), default="redis")
+    parser.add_argument("--broker", choices=BROKERS, default=BROKERS[0])
     options = parser.parse_args(arguments)
     if options.pages < 2 or options.rounds < 1:
         parser.error("--pages: at least 2; --rounds: at least 1")

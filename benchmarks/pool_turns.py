@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.pages import write_scanned_pdf
+from benchmarks.pool import BROKERS, broker_server
 from tests.acceptance.pool.house import House, opened_house
 from tests.postgres import running_postgres
-from tests.redis_server import running_redis
 
 PAGES_EACH: Final = 100
 WARM_UP_PAGES: Final = 6
@@ -43,13 +43,13 @@ class Turn:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parse(arguments)
     console = Console(width=None if Console().is_terminal else 110)
-    console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start")
+    console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start; {options.broker}")
     with (
         TemporaryDirectory() as folder,
-        running_redis() as redis,
+        broker_server(options.broker) as new_broker,
         running_postgres() as postgres,
         postgres.database() as database,
-        opened_house(redis.broker(), postgres, database, Path(folder, "pool")) as house,
+        opened_house(new_broker(), postgres, database, Path(folder, "pool")) as house,
     ):
         house.workers.beat()
         house.begin_workers("intake,assemble", "ocr", concurrency=2)
@@ -141,6 +141,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pool_turns", description=__doc__)
     parser.add_argument("--pages", type=int, default=2_000, help="of the large submission (default: 2,000)")
     parser.add_argument("--rounds", type=int, default=7, help="single pages, each way (default: 7)")
+    parser.add_argument("--broker", choices=BROKERS, default=BROKERS[0])
     options = parser.parse_args(arguments)
     if options.pages < 100 or options.rounds < 1:
         parser.error("--pages: at least 100; --rounds: at least 1")
