@@ -165,7 +165,8 @@ class CachedCopies:
 
 def _missing(document_id: str, place: str) -> BlobMissing:
     return BlobMissing(
-        f"our copy of the document ({document_id[:DIGITS]}…) is not in {place}; submit the file again"
+        f"our copy of the document ({document_id[:DIGITS]}…) is not in {place}; submit the file again; if that does "
+        "not help, see that its submitter's DOCTRIAGE_BLOBS__URL names the same place"
     )
 
 
