@@ -15,6 +15,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import func, select
 
+from models.errors import StoreUnavailable
 from models.pool import Queue
 from models.tables import LedgerKind, LedgerRow, VlmAttemptRow
 from pipeline.store import Store
@@ -26,6 +27,7 @@ from tests.integration.vlm_runs import FIRST_WIDTH_PX, answer_on, ends_of, fake_
 from workers import vlm_pages
 from workers.cluster.vlm_host import VlmHost
 from workers.messages import TranscribeTask
+from workers.vlm_pages import VlmPages
 
 PAGES = 8
 CAPACITY = 2
@@ -116,6 +118,22 @@ def test_several_workers_of_one_service_share_its_places(
         three.transcribe(PAGES, at_once=PAGES)
         assert fake.peak_in_flight <= CAPACITY
         assert three.bench.host.store.pool.progress(submission_id).settled_pages == PAGES
+
+
+def test_a_page_that_the_machine_fails_goes_back_though_its_worker_lives(
+    tmp_path: Path, folder: Path, postgres_url: SecretStr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise StoreUnavailable("the blob store does not answer")
+
+    with fake_vlm() as fake, station(tmp_path, postgres_url, fake) as one:
+        one.bench.submit(folder)
+        one.bench.work()
+        monkeypatch.setattr(VlmPages, "bring_to_end", fail)
+        with pytest.raises(StoreUnavailable):
+            one.hosts[0].transcribe()
+        backlog = one.bench.host.store.pool.backlog().queues[Queue.VLM]
+        assert (backlog.waiting, backlog.held, backlog.losses) == (PAGES, 0, 0)
 
 
 def test_a_page_for_which_the_service_is_away_keeps_the_cpus_text_and_says_why(

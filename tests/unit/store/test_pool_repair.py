@@ -198,10 +198,23 @@ def test_places_of_lost_owners_are_free(pool: Pool) -> None:
 def test_what_is_beating_is_not_lost(pool: Pool) -> None:
     pool.submit(1)
     pool.claim("alive", lease_s=-1)
+    pool.add(pool.open())
+    assert pool.store.pool.claim_source(owner="alive", lease_s=-1, weights={}) is not None
     pool.store.slots.acquire("vlm", 1, "alive", -1)
-    assert pool.store.pool.heartbeat("alive", lease_s=600) == 2
+    assert pool.store.pool.heartbeat("alive", lease_s=600) == 3
     reclaimed = reclaim(pool, "alive")
-    assert (reclaimed.freed_pages, reclaimed.freed_slots) == (0, 0)
+    assert (reclaimed.freed_pages, reclaimed.freed_sources, reclaimed.freed_slots) == (0, 0, 0)
+
+
+def test_a_dead_page_that_is_tried_again_may_be_lost_as_often_as_before(pool: Pool) -> None:
+    submitted = pool.submit(1)
+    for number in range(MAX_LOSSES):
+        assert pool.claim(f"lost {number}") is not None
+        given_up = reclaim(pool).given_up_pages
+    assert given_up == 1
+    assert pool.store.pool.retry_dead(submitted.reading_id, 1)
+    assert pool.claim("lost again") is not None
+    assert reclaim(pool).given_up_pages == 0
 
 
 def test_a_worker_that_ends_gives_back_all_it_has_for_nothing(pool: Pool) -> None:
