@@ -143,7 +143,7 @@ def test_the_workers_are_told_where_the_broker_answers(
     settings = Settings(
         home=tmp_path, database_url=postgres_url, pool=PoolSettings(broker_url=redis_broker.url)
     )
-    assert CeleryTickets(celery_app(settings)).depth(Queue.OCR) == 2  # of two pages each
+    assert CeleryTickets(celery_app(settings)).depth(Queue.OCR) == 3
     store.close()
 
 
