@@ -99,7 +99,7 @@ def measure(page_count: int, *, jobs: int) -> MemoryRun:
 
 
 def print_table(run: MemoryRun, console: Console, *, base_page: int = 50) -> None:
-    table = Table(title=f"Memory (PSS), {run.page_count}-page scanned PDF, parent and {run.jobs} workers")
+    table = Table(title=f"Memory (PSS), {run.page_count:,}-page scanned PDF, parent and {_workers(run)}")
     base_page = min(base_page, run.page_count)
     for heading in ("page", f"peak, last {WINDOW_PAGES} pages", "peak so far", f"against page {base_page}"):
         table.add_column(heading, justify="right")
@@ -123,10 +123,14 @@ def write_plot(run: MemoryRun, path: Path) -> None:
     axes.plot(pages, totals_mib, lw=0.6, label="parent and children")
     axes.plot(pages, parent_mib, lw=0.9, label="parent")
     axes.set(xlabel="pages finished", ylabel="memory, MiB (PSS)", ylim=(0, None), xlim=(0, run.page_count))
-    axes.set_title(f"{run.page_count}-page scanned PDF, {run.jobs} workers")
+    axes.set_title(f"{run.page_count:,}-page scanned PDF, {_workers(run)}")
     axes.legend(loc="lower right")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
+
+
+def _workers(run: MemoryRun) -> str:
+    return f"{run.jobs} worker{'' if run.jobs == 1 else 's'}"
 
 
 def _marks(run: MemoryRun) -> tuple[int, ...]:

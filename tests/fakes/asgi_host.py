@@ -52,13 +52,22 @@ class AsgiHost:
     async def crash(self, down_s: float | None = None) -> None:
         """``go_down``, on the server's own loop; it comes up by itself after ``down_s``."""
         if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+            listener, self._listener = self._listener, None
+            await self._accept_no_more(listener)
+            listener.close()
         for connection in list(self._state.connections):
             reset(connection.transport)
         await asyncio.sleep(0)
         if down_s is not None:
             self._loop.call_later(down_s, lambda: self._loop.create_task(self._listen()))
+
+    async def _accept_no_more(self, listener: asyncio.Server) -> None:
+        """Connections that were accepted are made first: one that is made after its listener was closed is lost, and
+        nobody tells the other end."""
+        for listening in listener.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

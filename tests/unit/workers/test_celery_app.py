@@ -51,7 +51,7 @@ def test_each_task_goes_to_its_queue_and_has_its_limit() -> None:
     assert [app.amqp.router.route({}, task_name(queue))["queue"].name for queue in Queue] == list(Queue)
     assert {name: limits["time_limit"] for name, limits in app.conf.task_annotations.items()} == {
         "doctriage.intake": 600,
-        "doctriage.ocr": 900,
+        "doctriage.ocr": 601,
         "doctriage.vlm": 1_500,
         "doctriage.assemble": 1_200,
     }
@@ -70,7 +70,7 @@ def test_redis_waits_for_the_longest_task() -> None:
 def test_processes_are_replaced_as_the_executors_are() -> None:
     conf = app_on(REDIS, executor={"max_pages_per_worker": 301, "max_bytes_per_worker": 2**30}).conf
 
-    assert conf.worker_max_tasks_per_child == 150
+    assert conf.worker_max_tasks_per_child == 301
     assert conf.worker_max_memory_per_child == 2**20
 
 

@@ -9,6 +9,7 @@ from models.errors import SettingsError
 from models.pool import Queue
 from pipeline.settings import Settings, load_settings
 from workers.cluster.worker import say_what_the_broker_needs
+from workers.logs import set_up_logs
 from workers.task_limits import consumer_timeout_note, longest_task, task_limits, visibility_timeout_s
 
 SLOW_PAGES = {"executor": {"page_timeout_s": 1_800.0}}
@@ -110,6 +111,7 @@ def test_a_worker_says_so_of_rabbitmq_alone_and_does_not_know_what_that_was_told
     url: str, said: list[str]
 ) -> None:
     """So it is no warning."""
+    set_up_logs("info")
     settings = load_settings({**SLOW_PAGES, "pool": {"broker_url": url}})
     with capture_logs() as lines:
         say_what_the_broker_needs(settings)
