@@ -80,7 +80,7 @@ def test_nothing_is_lost_and_nothing_is_double(
         blobs=blobs,
         done=lambda: _settled(postgres) / total,
         seed=request.config.getoption("--seed"),
-        kill_every_s=12.0,
+        kill_every_s=6.0,
         stopped_s=2.0 * LEASE_S,
     )
     started_s = time.monotonic()
