@@ -66,15 +66,19 @@ class Host:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """For a process with one piece of work at a time, around it from its claim on. Whatever breaks it off, an
-        answer to the claim that was lost among it, what the process holds goes back. What nobody has foreseen counts as
-        a lost worker, so that no document is tried for ever."""
+        answer to the claim that was lost among it, what the process holds goes back."""
+        with self.broken_off(self._uncharged, self._charged):
+            yield
+
+    @contextmanager
+    def broken_off(self, give_back: Callable[[], object], lose: Callable[[], object]) -> Iterator[None]:
+        """Around work: what breaks it off gives it back. What nobody has foreseen counts as a lost worker, so that no
+        document is tried for ever."""
         try:
             yield
-        except Exception as error:
-            self.given_back(self._uncharged if isinstance(error, IMPOSSIBLE) else self._charged)
-            raise
-        except BaseException:
-            self.given_back(self._uncharged)
+        except BaseException as error:
+            is_foreseen = isinstance(error, IMPOSSIBLE) or not isinstance(error, Exception)
+            self.given_back(give_back if is_foreseen else lose)
             raise
 
     def _uncharged(self) -> None:

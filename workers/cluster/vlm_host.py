@@ -19,7 +19,6 @@ from workers.cluster.metrics import worker_metrics
 from workers.cluster.observed import Work, nothing_found, observed_work
 from workers.cluster.observed_engine import ObservedVlmEngine
 from workers.cluster.ocr_stage import password_of
-from workers.cluster.turn import IMPOSSIBLE
 from workers.messages import PageNotOurs, PageTranscribed, TranscribeTask
 from workers.shared_places import DatabasePlaces
 from workers.vllm_metrics import VllmMetricsReader
@@ -59,15 +58,10 @@ class VlmHost:
             return self._ended(work, seen)
 
     def _ended(self, work: PageToTranscribe, seen: Work) -> Counter[Queue]:
-        """What nobody has foreseen counts as a lost worker, so that no page is asked about for ever."""
-        host = self._host
-        try:
+        host, give_back = self._host, partial(self._give_back, work)
+        with host.broken_off(give_back, partial(self._lose, work)):
             seen.page_ended(self._bring_to_end(work))
-        except BaseException as error:
-            is_foreseen = isinstance(error, IMPOSSIBLE) or not isinstance(error, Exception)
-            host.given_back(partial(self._give_back if is_foreseen else self._lose, work))
-            raise
-        given_back = host.given_back(partial(self._give_back, work))
+        given_back = host.given_back(give_back)
         return Counter(
             {Queue.VLM: int(given_back), Queue.ASSEMBLE: host.store.pool.sources_read(work.reading_id)}
         )
