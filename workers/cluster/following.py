@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import structlog
-
-from models.errors import DoctriageError, ResultExpired, ResultMissing, StoreUnavailable
+from models.errors import DoctriageError, ResultExpired, ResultMissing
 from models.page import Route
 from models.pool import SourceState
 from models.tables import PageState
@@ -20,6 +18,7 @@ from pipeline.chargeback.cost_centres import DEFAULT_COST_CENTRE
 from pipeline.exports.formats import FORMATS
 from pipeline.publish import written_whole
 from pipeline.store import SettledPage, SourceRecord, Store, SubmissionProgress
+from workers.cluster.patience import patiently
 from workers.events import (
     DocumentFinished,
     DocumentFound,
@@ -34,14 +33,10 @@ SHARE_OF_TIME: Final = 0.1
 """Looking takes no more of the time than this, however large the submission."""
 
 PATIENCE_S: Final = 600.0
-AWAY_S: Final = 2.0
-"""How long, and how often, a database or a blob store that is away is asked again."""
+"""How long a database or a blob store that is away is waited for."""
 
 OVERLAP_S: Final = 30.0
 """A transaction that began before another may become visible after it; so far back is looked again."""
-
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -66,18 +61,9 @@ class Follower:
     def follow(self) -> SubmissionProgress:
         """Waits for a database or a blob store that is away for a while. Raises ``OutputNotWritable``,
         ``StoreUnavailable``, and ``SubmissionNotOpen`` where there is none such."""
-        heard_s = time.monotonic()
         while True:
             started_s = time.monotonic()
-            try:
-                progress = self._looked()
-                heard_s = time.monotonic()
-            except StoreUnavailable as error:
-                if time.monotonic() - heard_s > PATIENCE_S:
-                    raise
-                log.warning("waiting_for_the_store", submission_id=self.submission_id, reason=str(error))
-                time.sleep(AWAY_S)
-                continue
+            progress = patiently(self._looked, patience_s=PATIENCE_S, submission_id=self.submission_id)
             if progress.is_over:
                 return progress
             took_s = time.monotonic() - started_s

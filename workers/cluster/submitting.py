@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
-
-import structlog
+from typing import Final
 
 from models.errors import DocumentRejected, PoolBusy, SourceUnreadable, StoreUnreachable
 from models.pool import Queue
@@ -16,6 +14,7 @@ from pipeline.blobs import BlobStore
 from pipeline.blobs.copies import Snapshot
 from pipeline.settings import Settings
 from pipeline.store import PoolLimits, PoolStore, UploadStore
+from workers.cluster.patience import patiently
 from workers.cluster.wishes import Wishes
 from workers.owner import current_owner
 from workers.sources import Source
@@ -25,12 +24,7 @@ SEEN_EVERY_S: Final = 30.0
 """A submitter that is not seen for two minutes is taken to be gone."""
 
 PATIENCE_S: Final = 90.0
-AWAY_S: Final = 2.0
-"""How long, within those two minutes, and how often, a database or a blob store that is away is asked again."""
-
-Answer = TypeVar("Answer")
-
-log = structlog.get_logger()
+"""How long, within those two minutes, a database or a blob store that is away is waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +68,14 @@ class Submitter:
         was done before is not done again. Raises ``StoreUnavailable`` and ``SubmissionNotOpen``."""
         last_seen_s = time.monotonic()
         tickets = SparingTickets(self.tickets)
+        wait = partial(patiently, patience_s=PATIENCE_S, away=StoreUnreachable)
         for source in sources:
-            if _patiently(partial(self._sent, submission_id, source)):
+            if wait(partial(self._sent, submission_id, source)):
                 tickets.send_if_possible(Queue.INTAKE)
             if time.monotonic() - last_seen_s > SEEN_EVERY_S:
-                _patiently(partial(self.pool.seen, submission_id))
+                wait(partial(self.pool.seen, submission_id))
                 last_seen_s = time.monotonic()
-        _patiently(partial(self.pool.seal, submission_id))
+        wait(partial(self.pool.seal, submission_id))
 
     @property
     def _limits(self) -> PoolLimits:
@@ -134,15 +129,3 @@ class Submitter:
                 time.sleep(min(error.retry_after_s, SEEN_EVERY_S))
             else:
                 return
-
-
-def _patiently(act: Callable[[], Answer]) -> Answer:
-    until_s = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            return act()
-        except StoreUnreachable as error:
-            if time.monotonic() > until_s:
-                raise
-            log.warning("waiting_for_the_store", reason=str(error))
-            time.sleep(AWAY_S)

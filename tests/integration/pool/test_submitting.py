@@ -16,7 +16,7 @@ from tests.fakes.engines import FakeEngines, FakeOcr
 from tests.fakes.pages import tiff_of_widths
 from tests.integration.pool.bench import CountedTickets, pool_bench
 from tests.postgres import PostgresServer
-from workers.cluster import submitting
+from workers.cluster import patience
 from workers.orphan_bytes import OrphanBytes
 from workers.owner import current_owner
 
@@ -79,7 +79,7 @@ def test_connections_that_are_cut_meanwhile_cost_a_submission_nothing(
     """In the midst of each source: what was done before is not done again."""
     for number in range(4):
         tiff_of_widths(tmp_path / "in" / f"{number}.tif", [500 + number])
-    monkeypatch.setattr(submitting, "AWAY_S", 0.1)
+    monkeypatch.setattr(patience, "AWAY_S", 0.1)
     with pool_bench(tmp_path / "pool", postgres_url) as bench:
         keep, add_source = bench.host.blobs.keep, bench.host.store.pool.add_source
         cuts = iter(["cut", "no", "cut", "cut", "no", "no", "no", "no", "no", "no"])
